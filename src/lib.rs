@@ -1,0 +1,8 @@
+//! diesweep: sweeps of small training runs over the dies of a machine, gathered into one comparison.
+//!
+//! docs/architecture.md shows how the modules lean on each other.
+
+pub mod cli;
+pub mod run;
+pub mod settings;
+pub mod trainer;
