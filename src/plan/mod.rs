@@ -1,0 +1,113 @@
+//! What a sweep file comes down to: the ordered list of runs, and the configurations whose tables they fill.
+//!
+//! The plan is made once, counted, and written before the first launch; nothing after it adds or drops a run.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::run::RunId;
+use crate::settings::Settings;
+
+/// An axis and its value in one configuration, as printed in names and tables (`lr`, `0.001`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AxisValue {
+    /// Key of the setting.
+    pub axis: String,
+    /// Canonical text: the shortest that reads back as the same value.
+    pub value: String,
+}
+
+/// A run of the plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedRun {
+    /// Identity.
+    pub id: RunId,
+    /// Name of its folder under `runs/`, at most 64 bytes, ending in `-<id>`.
+    pub folder: String,
+    /// Arm that named it first.
+    pub arm: String,
+    /// Values of that arm's axes.
+    pub axes: Vec<AxisValue>,
+    /// Seed.
+    pub seed: u64,
+    /// Number of its shape key: runs with equal ones can share a worker's lanes.
+    pub shape: usize,
+    /// What the trainer reads.
+    pub settings: Settings,
+}
+
+/// An arm with one value of each of its axes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Configuration {
+    /// Arm.
+    pub arm: String,
+    /// Its axes, in the order of [`Plan::axes`]; an axis of another arm is absent.
+    pub axes: Vec<AxisValue>,
+    /// Its runs, as indexes into [`Plan::runs`], by ascending seed.
+    pub runs: Vec<usize>,
+}
+
+/// The value by which configurations are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Final validation bits per byte.
+    ValBpb,
+    /// Smallest logged validation bits per byte.
+    BestValBpb,
+    /// Final validation accuracy.
+    ValAcc,
+    /// Largest logged validation accuracy.
+    BestValAcc,
+    /// Final training bits per byte.
+    TrainBpb,
+}
+
+/// What `[compare]` asks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compare {
+    /// Arm that the others are compared with.
+    pub baseline: String,
+    /// Metric of selection.
+    pub metric: Metric,
+}
+
+/// A corpus that runs of the plan read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CorpusInfo {
+    /// Absolute path; absent for the built-in generator.
+    pub path: Option<PathBuf>,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// blake3 of the bytes, hexadecimal.
+    pub digest: String,
+}
+
+/// What to do about the machine: the `[run]` table, which changes no number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunOptions {
+    /// Attempts that a run gets.
+    pub attempts: u32,
+}
+
+/// A resolved sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Name of the sweep and of its results folder.
+    pub name: String,
+    /// Every axis of every arm, in the order of first mention.
+    pub axes: Vec<String>,
+    /// Runs in the order in which they are to start: seed-major, balanced over arms.
+    pub runs: Vec<PlannedRun>,
+    /// Configurations in the order of the sweep file.
+    pub configurations: Vec<Configuration>,
+    /// Comparison.
+    pub compare: Compare,
+    /// Corpora read, by number of first use.
+    pub corpora: Vec<CorpusInfo>,
+    /// Options that change no number.
+    pub options: RunOptions,
+    /// Notes for the user: merged points, power warning.
+    pub notes: Vec<String>,
+}
