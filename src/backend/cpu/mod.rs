@@ -1,0 +1,3 @@
+//! The CPU backend: the reference of the one arithmetic, and the default where there is no GPU.
+
+pub mod simd;
