@@ -2,6 +2,7 @@
 //!
 //! docs/architecture.md shows how the modules lean on each other.
 
+pub mod arith;
 pub mod backend;
 pub mod cli;
 pub mod plan;

@@ -69,11 +69,7 @@ impl Level {
             "portable" => Self(Kind::Portable),
             other => return Err(LevelError::Unknown(other.to_owned())),
         };
-        if Self::available().contains(&wanted) {
-            Ok(wanted)
-        } else {
-            Err(LevelError::Missing(wanted.name()))
-        }
+        if Self::available().contains(&wanted) { Ok(wanted) } else { Err(LevelError::Missing(wanted.name())) }
     }
 
     /// The level that [`FORCE_VARIABLE`] names, or the best; read once.
@@ -164,9 +160,6 @@ mod tests {
         for level in Level::available() {
             assert_eq!(Level::named(level.name()), Ok(level));
         }
-        assert_eq!(
-            Level::named("sse9"),
-            Err(LevelError::Unknown("sse9".to_owned()))
-        );
+        assert_eq!(Level::named("sse9"), Err(LevelError::Unknown("sse9".to_owned())));
     }
 }
