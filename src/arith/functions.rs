@@ -22,27 +22,32 @@ pub const EXP_MIN: f32 = -87.0;
 pub fn exp(x: f32) -> f32 {
     let z = x.mul_add(std::f32::consts::LOG2_E, ROUND);
     let n = z - ROUND;
-    let r = n.mul_add(-LN2_HIGH, x);
-    let r = n.mul_add(-LN2_LOW, r);
-    let mut p = 1.987_569_15e-4;
-    p = r.mul_add(p, 1.398_199_950_7e-3);
-    p = r.mul_add(p, 8.333_451_907_3e-3);
-    p = r.mul_add(p, 4.166_579_589_4e-2);
-    p = r.mul_add(p, 1.666_666_545_9e-1);
-    p = r.mul_add(p, 5.000_000_120_1e-1);
-    let y = p.mul_add(r * r, r) + 1.0;
+    let high = n.mul_add(-LN2_HIGH, x);
+    let low = n * -LN2_LOW;
+    let r = high + low;
+    let mut p = 1.0 / 40320.0;
+    p = r.mul_add(p, 1.0 / 5040.0);
+    p = r.mul_add(p, 1.0 / 720.0);
+    p = r.mul_add(p, 1.0 / 120.0);
+    p = r.mul_add(p, 1.0 / 24.0);
+    p = r.mul_add(p, 1.0 / 6.0);
+    p = r.mul_add(p, 0.5);
+    let y = (high + p.mul_add(r * r, low)) + 1.0;
     let power = f32::from_bits((z.to_bits() << 23).wrapping_add(1.0f32.to_bits()));
     let y = y * power;
     let y = if x > EXP_MAX { f32::INFINITY } else { y };
     if x < EXP_MIN { 0.0 } else { y }
 }
 
-/// 1/(1 + e^-x), from the exponential of -|x|, which keeps its error small on both sides.
+/// 1/(1 + e^-x), from the exponential of -|x|; what the sum 1 + e loses to rounding is exact (Dekker's fast two-sum) and is put back.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
     let e = exp(-x.abs());
     let numerator = if x < 0.0 { e } else { 1.0 };
-    numerator / (1.0 + e)
+    let sum = 1.0 + e;
+    let lost = e - (sum - 1.0);
+    let quotient = numerator / sum;
+    (-quotient).mul_add(lost, quotient)
 }
 
 /// Hyperbolic tangent.
