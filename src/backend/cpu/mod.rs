@@ -2,3 +2,4 @@
 
 pub mod product;
 pub mod simd;
+pub mod team;

@@ -85,35 +85,59 @@ impl<'a> Left<'a> {
     }
 }
 
+/// Which part of a product is wanted: terms `from..to` of each sum, and columns `0..columns`.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// First term, a multiple of the chunk of S1; element k of the left side's row lies at `(k - from)·step`.
+    pub from: usize,
+    /// One past the last term.
+    pub to: usize,
+    /// Columns of the result.
+    pub columns: usize,
+    /// Floats from row to row of the result.
+    pub out_row: usize,
+}
+
 /// `out[m, n] = Σ_k a[m, k]·b[k, n]` (S1); `out` is row-major [rows, n] and overwritten.
 ///
 /// # Panics
 /// A matrix is smaller than its shape says.
 pub fn product(level: Level, a: Left<'_>, b: &Packed, out: &mut [f32]) {
-    let (k, n) = b.shape();
-    assert_eq!(out.len(), a.rows * n, "output of a product");
-    if a.rows == 0 || n == 0 {
+    assert_eq!(out.len(), a.rows * b.n, "output of a product");
+    product_part(level, a, b, Part { from: 0, to: b.k, columns: b.n, out_row: b.n }, out);
+}
+
+/// The wanted part of a product; nothing else of `out` is touched.
+///
+/// # Panics
+/// A matrix is smaller than its shape says, or `part` is not a part of the product.
+pub fn product_part(level: Level, a: Left<'_>, b: &Packed, part: Part, out: &mut [f32]) {
+    assert!(part.from % PRODUCT_CHUNK == 0 && part.from <= part.to && part.to <= b.k, "terms of a product");
+    assert!(part.columns <= b.n && part.columns <= part.out_row, "columns of a product");
+    if a.rows == 0 || part.columns == 0 {
         return;
     }
-    if k == 0 {
-        out.fill(0.0);
+    assert!((a.rows - 1) * part.out_row + part.columns <= out.len(), "output of a product");
+    let terms = part.to - part.from;
+    if terms == 0 {
+        out.chunks_mut(part.out_row).take(a.rows).for_each(|row| row[..part.columns].fill(0.0));
         return;
     }
-    assert!((a.rows - 1) * a.row + (k - 1) * a.step < a.data.len(), "left side of a product");
+    assert!((a.rows - 1) * a.row + (terms - 1) * a.step < a.data.len(), "left side of a product");
     #[cfg(target_arch = "x86_64")]
     {
         if level.is_avx512() {
             // SAFETY: a `Level` of AVX-512 is only made where the processor has it; shapes are checked above.
-            return unsafe { x86::avx512(a, b, out) };
+            return unsafe { x86::avx512(a, b, part, out) };
         }
         if level.is_avx2() {
             // SAFETY: a `Level` of AVX2 is only made where the processor has AVX2 and FMA; shapes are checked above.
-            return unsafe { x86::avx2(a, b, out) };
+            return unsafe { x86::avx2(a, b, part, out) };
         }
     }
     let _ = level;
     // SAFETY: shapes are checked above.
-    unsafe { drive::<Plain, 2, 4>(a, b, out) }
+    unsafe { drive::<Plain, 2, 4>(a, b, part, out) }
 }
 
 /// A register of floats.
@@ -164,32 +188,31 @@ impl Vector for Plain {
 /// Walks chunks of k, panels and blocks of `MR` rows; `NV` vectors stand side by side in a block.
 ///
 /// # Safety
-/// `a` holds `a.rows` rows of k elements, `out` is [a.rows, n], and the processor has `V`'s instructions.
+/// `part` is a part of the product, `a` holds its rows, `out` has room for it, and the processor has `V`'s instructions.
 #[inline(always)]
-unsafe fn drive<V: Vector, const NV: usize, const MR: usize>(a: Left<'_>, b: &Packed, out: &mut [f32]) {
+unsafe fn drive<V: Vector, const NV: usize, const MR: usize>(a: Left<'_>, b: &Packed, part: Part, out: &mut [f32]) {
     let width = NV * V::WIDTH;
-    for k0 in (0..b.k).step_by(PRODUCT_CHUNK) {
-        let depth = PRODUCT_CHUNK.min(b.k - k0);
-        for first in (0..b.n).step_by(width) {
+    for k0 in (part.from..part.to).step_by(PRODUCT_CHUNK) {
+        for first in (0..part.columns).step_by(width) {
             let panel = &b.panels[(first / PANEL) * PANEL * b.k..];
             let block = Block {
                 // SAFETY: k0 < k, and the panel holds PANEL floats for each k.
                 b: unsafe { panel.as_ptr().add(k0 * PANEL + first % PANEL) },
-                depth,
+                depth: PRODUCT_CHUNK.min(part.to - k0),
                 step: a.step,
                 row: a.row,
-                columns: width.min(b.n - first),
-                out_row: b.n,
-                add: k0 > 0,
+                columns: width.min(part.columns - first),
+                out_row: part.out_row,
+                add: k0 > part.from,
             };
+            // SAFETY: (0, k0) lies in `a`, and (0, first) in `out`.
+            let (left, to) = unsafe { (a.data.as_ptr().add((k0 - part.from) * a.step), out.as_mut_ptr().add(first)) };
             let mut m = 0;
             while m < a.rows {
-                // SAFETY: (m, k0) lies in `a`, and (m, first) in `out`.
-                let (left, to) =
-                    unsafe { (a.data.as_ptr().add(m * a.row + k0 * a.step), out.as_mut_ptr().add(m * b.n + first)) };
                 let rows = a.rows - m;
                 // SAFETY: at least as many rows are left as the block takes.
                 unsafe {
+                    let (left, to) = (left.add(m * a.row), to.add(m * part.out_row));
                     if rows >= MR {
                         block.run::<V, NV, MR>(left, to);
                         m += MR;
@@ -283,7 +306,7 @@ mod x86 {
         _mm512_storeu_ps,
     };
 
-    use super::{Left, Packed, Vector, drive};
+    use super::{Left, Packed, Part, Vector, drive};
 
     macro_rules! vector {
         ($type:ty, $width:literal, $zero:ident, $splat:ident, $load:ident, $store:ident, $fma:ident, $add:ident) => {
@@ -341,17 +364,17 @@ mod x86 {
     /// # Safety
     /// As [`drive`], on a processor with AVX-512.
     #[target_feature(enable = "avx512f")]
-    pub unsafe fn avx512(a: Left<'_>, b: &Packed, out: &mut [f32]) {
+    pub unsafe fn avx512(a: Left<'_>, b: &Packed, part: Part, out: &mut [f32]) {
         // 12 rows by 2 vectors: 24 of the 32 registers hold sums.
-        unsafe { drive::<__m512, 2, 12>(a, b, out) }
+        unsafe { drive::<__m512, 2, 12>(a, b, part, out) }
     }
 
     /// # Safety
     /// As [`drive`], on a processor with AVX2 and FMA.
     #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn avx2(a: Left<'_>, b: &Packed, out: &mut [f32]) {
+    pub unsafe fn avx2(a: Left<'_>, b: &Packed, part: Part, out: &mut [f32]) {
         // 6 rows by 2 vectors: 12 of the 16 registers hold sums.
-        unsafe { drive::<__m256, 2, 6>(a, b, out) }
+        unsafe { drive::<__m256, 2, 6>(a, b, part, out) }
     }
 }
 
