@@ -5,7 +5,9 @@
 pub mod arith;
 pub mod backend;
 pub mod cli;
+pub mod model;
 pub mod plan;
+pub mod rng;
 pub mod run;
 pub mod settings;
 pub mod trainer;
