@@ -5,3 +5,4 @@ pub mod recurrence;
 pub mod rows;
 pub mod simd;
 pub mod team;
+pub mod time_mix;
