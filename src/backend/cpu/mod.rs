@@ -1,5 +1,7 @@
 //! The CPU backend: the reference of the one arithmetic, and the default where there is no GPU.
 
+pub mod attention;
+pub mod loss;
 pub mod product;
 pub mod recurrence;
 pub mod rows;
