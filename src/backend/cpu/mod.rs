@@ -1,6 +1,9 @@
 //! The CPU backend: the reference of the one arithmetic, and the default where there is no GPU.
 
 pub mod attention;
+pub mod channel_mix;
+pub mod context;
+pub mod gradients;
 pub mod loss;
 pub mod product;
 pub mod recurrence;
