@@ -8,6 +8,7 @@ pub mod loss;
 pub mod product;
 pub mod recurrence;
 pub mod rows;
+pub mod rwkv_block;
 pub mod simd;
 pub mod team;
 pub mod time_mix;
