@@ -1,8 +1,10 @@
 //! The CPU backend: the reference of the one arithmetic, and the default where there is no GPU.
 
 pub mod attention;
+pub mod attn_block;
 pub mod channel_mix;
 pub mod context;
+pub mod engine;
 pub mod gradients;
 pub mod loss;
 pub mod product;
