@@ -3,6 +3,7 @@
 //! docs/architecture.md shows how the modules lean on each other.
 
 pub mod cli;
+pub mod data;
 pub mod model;
 pub mod plan;
 pub mod rng;
