@@ -103,7 +103,7 @@ fn an_unreadable_file_is_named() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("secret");
     fs::write(&path, "x").expect("a file");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).expect("permissions");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("permissions");
     assert!(
         open(&path)
             .expect_err("no access")

@@ -155,7 +155,7 @@ impl Writer {
         let word = philox([self.draws, 0, 0, domain::TEXT], SEED)[0];
         self.draws += 1;
         // The upper bits of the word, as many as the total needs: exact, since the total is a power of two.
-        let picked = choice.pick((u64::from(word) * u64::from(total) >> 32) as u32);
+        let picked = choice.pick(((u64::from(word) * u64::from(total)) >> 32) as u32);
 
         let entries = &choice.table.entries;
         let (mut lo, mut hi, mut weight) = (0, entries.len(), total);
