@@ -2,6 +2,8 @@
 //!
 //! docs/architecture.md shows how the modules lean on each other.
 
+pub mod arith;
+pub mod backend;
 pub mod cli;
 pub mod data;
 pub mod model;
