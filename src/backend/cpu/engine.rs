@@ -106,6 +106,11 @@ impl Engine {
         self.capacity
     }
 
+    /// Whether a run of this model and batch can use these buffers.
+    pub fn fits(&self, config: &ModelConfig, windows: usize) -> bool {
+        self.config == *config && self.capacity == windows
+    }
+
     /// From now on, forward passes keep named intermediate values: `{block}.wkv` or `.att`, `.mid` and `.out`, each [R, C].
     pub fn keep_taps(&mut self) {
         self.taps = Some(BTreeMap::new());
