@@ -6,4 +6,5 @@ pub mod cli;
 pub mod plan;
 pub mod run;
 pub mod settings;
+pub mod sweep;
 pub mod trainer;
