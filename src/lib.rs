@@ -2,8 +2,12 @@
 //!
 //! docs/architecture.md shows how the modules lean on each other.
 
+pub mod arith;
+pub mod backend;
 pub mod cli;
+pub mod model;
 pub mod plan;
+pub mod rng;
 pub mod run;
 pub mod settings;
 pub mod sweep;
