@@ -5,6 +5,7 @@
 pub mod arith;
 pub mod backend;
 pub mod cli;
+pub mod data;
 pub mod model;
 pub mod plan;
 pub mod rng;
