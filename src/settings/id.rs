@@ -51,48 +51,19 @@ mod tests {
             scale_init=fan_in\nscale_lr=0.001\nscale_lr_mode=lr\nseed=1234\nseq_len=512\nsteps=1000\ntarget_step=0.003\n\
             test_batches=64\ntheta=2\nwarmup_steps=0\nweight_decay=0\ncorpus=00ff\nnumerics=1\n";
         assert_eq!(encoding(&Settings::default(), "00ff"), expected);
-        assert_eq!(run_id(&Settings::default(), "00ff").to_string(), "PIN");
+        assert_eq!(run_id(&Settings::default(), "00ff").to_string(), "07f20a17a29d4a2f");
     }
 
     #[test]
     fn numbers_are_in_the_id_and_paths_are_not() {
         let base = Settings::default();
         let id = |s: Settings| run_id(&s, "00ff");
-        let moved = Settings {
-            data: Data::Builtin,
-            save_final: true,
-            speed_counts_eval: true,
-            ..base.clone()
-        };
+        let moved = Settings { data: Data::Builtin, save_final: true, speed_counts_eval: true, ..base.clone() };
         assert_eq!(id(moved), id(base.clone()));
-        assert_eq!(
-            id(Settings {
-                target_step: 1.0,
-                ..base.clone()
-            }),
-            id(base.clone())
-        );
-        assert_ne!(
-            id(Settings {
-                lr: 2e-3,
-                ..base.clone()
-            }),
-            id(base.clone())
-        );
-        assert_ne!(
-            id(Settings {
-                seed: 2,
-                ..base.clone()
-            }),
-            id(base.clone())
-        );
-        assert_ne!(
-            id(Settings {
-                opt: Opt::Sr4,
-                ..base.clone()
-            }),
-            id(base.clone())
-        );
+        assert_eq!(id(Settings { target_step: 1.0, ..base.clone() }), id(base.clone()));
+        assert_ne!(id(Settings { lr: 2e-3, ..base.clone() }), id(base.clone()));
+        assert_ne!(id(Settings { seed: 2, ..base.clone() }), id(base.clone()));
+        assert_ne!(id(Settings { opt: Opt::Sr4, ..base.clone() }), id(base.clone()));
         assert_ne!(run_id(&base, "00fe"), id(base));
     }
 }
