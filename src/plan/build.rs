@@ -110,6 +110,9 @@ fn splits_hold(bytes: u64, seq_len: usize) -> bool {
     train.min(val).min(bytes - train - val) >= window
 }
 
+/// Said of a corpus that nobody named.
+const DEFAULT_DATA: &str = "`data` is not given, so that its default holds";
+
 struct Check<'a, 'c, 'r> {
     request: &'a Request,
     arms: &'a [ArmAxes<'a>],
@@ -179,9 +182,9 @@ impl<'a> Check<'a, '_, '_> {
                 None
             }
             Err(message) => {
-                let mut fault = Fault::at(self.data_place(point), format!("no usable corpus: {message}"));
+                let mut fault = Fault::at(self.data_place(point), message);
                 if self.arms[point.arm].place_of(point, &["data"]).is_none() {
-                    fault = fault.label("`data` is not given, so that its default holds");
+                    fault = fault.label(DEFAULT_DATA);
                 }
                 self.fault(fault.help("`data` is a file or folder, relative to the working directory, or \"builtin\""));
                 None
@@ -197,7 +200,8 @@ impl<'a> Check<'a, '_, '_> {
 
     /// Many points can share a fault; it is said once.
     fn fault(&mut self, fault: Fault) {
-        if !self.faults.contains(&fault) {
+        let said = |known: &Fault| *known == fault || (known.message == fault.message && known.label == DEFAULT_DATA);
+        if !self.faults.iter().any(said) {
             self.faults.push(fault);
         }
     }

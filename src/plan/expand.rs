@@ -74,7 +74,10 @@ impl<'a> ArmAxes<'a> {
             if let Some(&(first, _)) = group.first()
                 && let Some(&(other, span)) = group.iter().find(|(i, _)| length(*i) != length(first))
             {
-                faults.push(unequal(self.settings[first], self.settings[other], span.clone(), &self.arm.name));
+                let fault = unequal(self.settings[first], self.settings[other], span.clone(), self.arm);
+                if !faults.contains(&fault) {
+                    faults.push(fault);
+                }
                 continue;
             }
             if group.len() > 1 {
@@ -132,9 +135,11 @@ fn not_a_list(setting: &Setting, span: Span, arm: &str) -> Fault {
         .help("a zip names settings that are given as lists of the same length")
 }
 
-fn unequal(first: &Assignment, other: &Assignment, span: Span, arm: &str) -> Fault {
+fn unequal(first: &Assignment, other: &Assignment, span: Span, arm: &Arm) -> Fault {
     let (a, b) = (first.setting.key, other.setting.key);
-    Fault::at(span, format!("zipped lists have different lengths in arm `{arm}`"))
+    let own = |a: &Assignment| arm.settings.iter().any(|own| own.span == a.span);
+    let place = if own(first) || own(other) { format!(" in arm `{}`", arm.name) } else { String::new() };
+    Fault::at(span, format!("zipped lists have different lengths{place}"))
         .label(format!("`{a}` has {}, `{b}` has {}", values(first), values(other)))
         .help("a zip walks its lists side by side: give them the same number of values")
 }

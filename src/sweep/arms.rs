@@ -17,6 +17,7 @@ impl<'i> Reader<'i> {
     /// Reads `[base]`.
     pub fn base(&mut self, item: &Item<'i>) -> Vec<Assignment> {
         let Some(table) = self.table("`base`", item) else {
+            self.doubtful.extend(setting_keys());
             return Vec::new();
         };
         entries(table).into_iter().filter_map(|(key, value)| self.assignment(key, value, "[base]", &[])).collect()

@@ -44,7 +44,9 @@ impl<'i> Reader<'i> {
         let seeds = parts.seeds.map_or_else(|| vec![Settings::default().seed], |item| self.seeds(item));
         let base = parts.base.as_ref().map(|(_, item)| self.base(item)).unwrap_or_default();
         let tables = parts.arm.map(|item| self.arm_tables(item)).unwrap_or_default();
-        if parts.arm.is_none_or(|item| item.get_ref().as_array().is_some_and(|list| list.is_empty())) {
+        if !self.meant.contains(&"arm")
+            && parts.arm.is_none_or(|item| item.get_ref().as_array().is_some_and(|list| list.is_empty()))
+        {
             let fault = Fault::of_file("the sweep has no arms");
             self.absent(fault.help("add at least one table headed by `[[arm]]`, with a `name`"));
         }
@@ -55,6 +57,9 @@ impl<'i> Reader<'i> {
         let compare = self.compare(parts.compare, &names, &arms);
         let options = self.run_options(parts.run);
         let base_span = parts.base.map(|(span, _)| span);
+        if self.meant.contains(&"base") {
+            self.doubtful.extend(super::points::setting_keys());
+        }
         let doubtful = std::mem::take(&mut self.doubtful);
         Request { name, seeds, base, base_span, zip, exclude, arms, compare, options, doubtful }
     }
@@ -81,9 +86,10 @@ impl<'i> Reader<'i> {
                     None if setting(name).is_some() || NOT_BUILT.contains(&name) => {
                         let message = format!("the setting `{name}` stands at the top of the file");
                         let fault = Fault::at(key.span(), message).label("stands in the wrong place");
+                        self.doubtful.extend(setting(name).map(|row| row.key));
                         self.fault(fault.help("settings stand in [base] or in an arm"));
                     }
-                    None => self.unknown_key(key, "the top of the file", KEYS),
+                    None => self.unknown_key(key, "at the top of the file", KEYS),
                 },
             }
         }
@@ -149,7 +155,7 @@ impl<'i> Reader<'i> {
                     count
                 }
                 _ => {
-                    self.unknown_key(key, "`seeds`", &["first", "count"]);
+                    self.unknown_key(key, "in `seeds`", &["first", "count"]);
                     None
                 }
             };
@@ -209,7 +215,7 @@ impl<'i> Reader<'i> {
                         }
                     }
                 }
-                _ => self.unknown_key(key, "[compare]", &["baseline", "metric"]),
+                _ => self.unknown_key(key, "in [compare]", &["baseline", "metric"]),
             }
         }
         compare
@@ -234,7 +240,7 @@ impl<'i> Reader<'i> {
                 name if name == "lanes" || NOT_BUILT.contains(&name) => {
                     self.fault(Fault::at(key.span(), format!("`{name}` is not built yet")).label("leave it out"));
                 }
-                _ => self.unknown_key(key, "[run]", &["attempts"]),
+                _ => self.unknown_key(key, "in [run]", &["attempts"]),
             }
         }
         options
