@@ -3,8 +3,10 @@
 //! docs/architecture.md shows how the modules lean on each other.
 
 pub mod cli;
+pub mod model;
 pub mod num;
 pub mod plan;
+pub mod rng;
 pub mod run;
 pub mod settings;
 pub mod trainer;
