@@ -9,4 +9,5 @@ pub mod plan;
 pub mod rng;
 pub mod run;
 pub mod settings;
+pub mod stats;
 pub mod trainer;
