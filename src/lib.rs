@@ -2,12 +2,18 @@
 //!
 //! docs/architecture.md shows how the modules lean on each other.
 
+pub mod cfmt;
 pub mod cli;
 pub mod model;
 pub mod num;
 pub mod plan;
+pub mod report;
 pub mod rng;
 pub mod run;
 pub mod settings;
 pub mod stats;
+pub mod store;
 pub mod trainer;
+
+#[cfg(test)]
+mod testing;
