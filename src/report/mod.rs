@@ -23,3 +23,6 @@ pub use diff::{DiffError, Difference, Differences, compare_paths};
 pub use metric::{better, metric_name, test_name};
 pub use tables::write_tables;
 pub use verdict::{ArmVerdict, Comparison, Finding, Split, Verdict, verdict};
+
+#[cfg(test)]
+mod tests;

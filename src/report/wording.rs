@@ -242,10 +242,9 @@ pub(super) fn notes(
         if let Some(comparison) = arm.comparison.as_ref().filter(|c| !c.unpaired.is_empty()) {
             let this = label(&plan.configurations[comparison.configuration]);
             let seeds: Vec<String> = comparison.unpaired.iter().map(u64::to_string).collect();
-            notes.push(format!(
-                "left out of the verdict on {this}, as only one side finished: seeds {}",
-                seeds.join(", ")
-            ));
+            let noun = if seeds.len() == 1 { "seed" } else { "seeds" };
+            let left_out = format!("left out of the verdict on {this}, as only one side finished");
+            notes.push(format!("{left_out}: {noun} {}", seeds.join(", ")));
         }
     }
     for (_, index) in &verdict.best {
