@@ -2,10 +2,15 @@
 //!
 //! docs/architecture.md shows how the modules lean on each other.
 
+pub mod arith;
+pub mod backend;
 pub mod cfmt;
 pub mod cli;
+pub mod data;
+pub mod golden;
 pub mod model;
 pub mod num;
+pub mod optim;
 pub mod plan;
 pub mod report;
 pub mod rng;

@@ -55,15 +55,7 @@ pub fn philox(counter: [u32; 4], seed: u64) -> [u32; 4] {
 /// The first output word for a 64-bit index in c0, c1 and a 64-bit pair in c2, c3.
 #[inline(always)]
 pub fn first_word(seed: u64, index: u64, pair: u64) -> u32 {
-    philox(
-        [
-            index as u32,
-            (index >> 32) as u32,
-            pair as u32,
-            (pair >> 32) as u32,
-        ],
-        seed,
-    )[0]
+    philox([index as u32, (index >> 32) as u32, pair as u32, (pair >> 32) as u32], seed)[0]
 }
 
 /// A pair of counter words c2, c3 as one number, for [`first_word`].
@@ -86,10 +78,7 @@ pub fn unit24(word: u32) -> f32 {
 /// # Panics
 /// When the split is not longer than `seq_len`.
 pub fn window_offset(seed: u64, split: u32, i: u64, len: u64, seq_len: u64) -> u64 {
-    assert!(
-        len > seq_len,
-        "a split of {len} bytes has no window of {seq_len} inputs and a target"
-    );
+    assert!(len > seq_len, "a split of {len} bytes has no window of {seq_len} inputs and a target");
     let [o0, o1, ..] = philox([i as u32, (i >> 32) as u32, split, domain::DATA], seed);
     let x = pair(o0, o1);
     // Below len - seq_len, hence in 64 bits.
@@ -104,16 +93,8 @@ mod tests {
     #[test]
     fn philox_known_answers() {
         let cases: [([u32; 4], u64, [u32; 4]); 3] = [
-            (
-                [0; 4],
-                0,
-                [0x6627_E8D5, 0xE169_C58D, 0xBC57_AC4C, 0x9B00_DBD8],
-            ),
-            (
-                [u32::MAX; 4],
-                u64::MAX,
-                [0x408F_276D, 0x41C8_3B0E, 0xA20B_C7C6, 0x6D54_51FD],
-            ),
+            ([0; 4], 0, [0x6627_E8D5, 0xE169_C58D, 0xBC57_AC4C, 0x9B00_DBD8]),
+            ([u32::MAX; 4], u64::MAX, [0x408F_276D, 0x41C8_3B0E, 0xA20B_C7C6, 0x6D54_51FD]),
             (
                 [0x243F_6A88, 0x85A3_08D3, 0x1319_8A2E, 0x0370_7344],
                 0x299F_31D0_A409_3822,

@@ -114,16 +114,8 @@ pub(crate) mod tests {
     }
 
     fn order(n_rwkv: usize, n_attn: usize) -> String {
-        let config = ModelConfig {
-            n_rwkv,
-            n_attn,
-            ..default_config()
-        };
-        let names: Vec<_> = config
-            .execution_order()
-            .iter()
-            .map(BlockRef::to_string)
-            .collect();
+        let config = ModelConfig { n_rwkv, n_attn, ..default_config() };
+        let names: Vec<_> = config.execution_order().iter().map(BlockRef::to_string).collect();
         names.join(" ")
     }
 

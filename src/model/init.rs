@@ -15,11 +15,7 @@ use crate::rng::{domain, first_word, pair};
 
 /// Fills an arena of weights (`params.arena_len` floats) with the initial weights of a seed; gaps become zero.
 pub fn init_params(config: &ModelConfig, params: &ModelParams, seed: u64, arena: &mut [f32]) {
-    assert_eq!(
-        arena.len(),
-        params.arena_len,
-        "the arena must be this model's"
-    );
+    assert_eq!(arena.len(), params.arena_len, "the arena must be this model's");
     arena.fill(0.0);
     for p in &params.table {
         init_tensor(config, p, seed, p.id.of_mut(arena));
@@ -46,11 +42,7 @@ fn init_tensor(config: &ModelConfig, p: &Param, seed: u64, out: &mut [f32]) {
             let ramp = pow(share(n, c), 1.0 + pow(depth.r01, 0.3));
             -6.0 + 6.0 * ramp + 0.5 + 2.5 * zigzag(n, config.head_size)
         }),
-        Init::Line {
-            base,
-            zigzag: zz,
-            slope,
-        } => by_channel(out, &|n| {
+        Init::Line { base, zigzag: zz, slope } => by_channel(out, &|n| {
             let lin = share(n, c) - 0.5;
             // A factor of 0 adds an exact zero: the sum is then that of the shorter formula.
             base + zz * zigzag(n, config.head_size) + slope * lin
@@ -61,10 +53,7 @@ fn init_tensor(config: &ModelConfig, p: &Param, seed: u64, out: &mut [f32]) {
 
 fn uniform(p: &Param, seed: u64, bound: f64, out: &mut [f32]) {
     // Tables have tens of lines for each block; their index fits a counter word on any real model.
-    let counter = pair(
-        u32::try_from(p.id.index()).expect("fewer than 2^32 tensors"),
-        domain::INIT,
-    );
+    let counter = pair(u32::try_from(p.id.index()).expect("fewer than 2^32 tensors"), domain::INIT);
     for (e, o) in out.iter_mut().enumerate() {
         let u = f64::from(crate::rng::unit24(first_word(seed, e as u64, counter)));
         *o = ((2.0 * u - 1.0) * bound) as f32;
@@ -115,16 +104,8 @@ mod tests {
 
     #[test]
     fn every_value_is_finite_even_for_the_smallest_sizes() {
-        let smallest = ModelConfig {
-            c: 1,
-            n_head: 1,
-            head_size: 1,
-            ffn: 1,
-            lora: 1,
-            n_rwkv: 1,
-            n_attn: 0,
-            ..default_config()
-        };
+        let smallest =
+            ModelConfig { c: 1, n_head: 1, head_size: 1, ffn: 1, lora: 1, n_rwkv: 1, n_attn: 0, ..default_config() };
         for config in [smallest, default_config()] {
             let (_, arena) = filled(&config, 7);
             assert!(arena.iter().all(|x| x.is_finite()));
@@ -137,15 +118,8 @@ mod tests {
         let (_, b) = filled(&default_config(), 2);
         let block = &params.rwkv[0];
         let bound = 0.5 / 128f32.sqrt();
-        let largest = block
-            .receptance_w
-            .of(&a)
-            .iter()
-            .fold(0f32, |m, x| m.max(x.abs()));
-        assert!(
-            largest <= bound && largest > 0.99 * bound,
-            "{largest} of {bound}"
-        );
+        let largest = block.receptance_w.of(&a).iter().fold(0f32, |m, x| m.max(x.abs()));
+        assert!(largest <= bound && largest > 0.99 * bound, "{largest} of {bound}");
         assert_ne!(block.receptance_w.of(&a), block.receptance_w.of(&b));
         assert_ne!(block.receptance_w.of(&a), block.value_w.of(&a));
     }

@@ -171,19 +171,11 @@ impl Layout<'_> {
             (_, &[rows, cols]) => (rows, cols),
             (_, shape) => unreachable!("tensors have one or two dimensions, not {shape:?}"),
         };
-        let id = ParamId {
-            index: self.table.len(),
-            start: self.end.next_multiple_of(ALIGN),
-            rows,
-            cols,
-        };
+        let id = ParamId { index: self.table.len(), start: self.end.next_multiple_of(ALIGN), rows, cols };
         self.end = id.range().end;
         let ternary = (line.class == Class::Ternary).then(|| {
             let place = self.ternary_end;
-            self.ternary_end = Ternary {
-                base: place.base + id.len(),
-                scale: place.scale + cols,
-            };
+            self.ternary_end = Ternary { base: place.base + id.len(), scale: place.scale + cols };
             place
         });
         let name = match self.block {
@@ -192,15 +184,7 @@ impl Layout<'_> {
         };
         let depth = self.block.map_or(0, |(_, depth)| depth);
         let shape = line.shape.to_vec();
-        self.table.push(Param {
-            name,
-            shape,
-            id,
-            class: line.class,
-            ternary,
-            init: line.init,
-            depth,
-        });
+        self.table.push(Param { name, shape, id, class: line.class, ternary, init: line.init, depth });
         id
     }
 }
@@ -232,21 +216,11 @@ macro_rules! tensors {
 
 /// C, F, D, H, N.
 fn sizes(config: &ModelConfig) -> [usize; 5] {
-    [
-        config.c,
-        config.ffn,
-        config.lora,
-        config.n_head,
-        config.head_size,
-    ]
+    [config.c, config.ffn, config.lora, config.n_head, config.head_size]
 }
 
 const fn line(base: f64, zigzag: f64, slope: f64) -> Init {
-    Init::Line {
-        base,
-        zigzag,
-        slope,
-    }
+    Init::Line { base, zigzag, slope }
 }
 
 tensors! {
@@ -347,19 +321,9 @@ impl ModelParams {
     /// Lays out the tensors of a model.
     pub fn new(config: &ModelConfig) -> Self {
         let order = config.execution_order();
-        let mut layout = Layout {
-            config,
-            block: None,
-            table: Vec::new(),
-            end: 0,
-            ternary_end: Ternary { base: 0, scale: 0 },
-        };
-        let place = |block| {
-            order
-                .iter()
-                .position(|&b| b == block)
-                .map(|depth| (block, depth))
-        };
+        let mut layout =
+            Layout { config, block: None, table: Vec::new(), end: 0, ternary_end: Ternary { base: 0, scale: 0 } };
+        let place = |block| order.iter().position(|&b| b == block).map(|depth| (block, depth));
         let before = Head::lay_out(&mut layout);
         let mut rwkv = Vec::with_capacity(config.n_rwkv);
         for i in 0..config.n_rwkv {
@@ -419,15 +383,7 @@ mod tests {
 
     #[test]
     fn tensors_lie_in_order_aligned_and_apart() {
-        let config = ModelConfig {
-            c: 6,
-            n_head: 2,
-            head_size: 3,
-            ffn: 10,
-            lora: 5,
-            n_attn: 2,
-            ..default_config()
-        };
+        let config = ModelConfig { c: 6, n_head: 2, head_size: 3, ffn: 10, lora: 5, n_attn: 2, ..default_config() };
         let params = ModelParams::new(&config);
         let mut end = 0;
         for (i, p) in params.table.iter().enumerate() {
@@ -444,12 +400,7 @@ mod tests {
     #[test]
     fn handles_and_names_agree() {
         let params = ModelParams::new(&default_config());
-        let by_name = |name: &str| {
-            params
-                .by_name(name)
-                .unwrap_or_else(|| panic!("no {name}"))
-                .id
-        };
+        let by_name = |name: &str| params.by_name(name).unwrap_or_else(|| panic!("no {name}")).id;
         assert_eq!(by_name("rwkv1.ffn_value_w"), params.rwkv[1].ffn_value_w);
         assert_eq!(by_name("attn0.receptance_w"), params.attn[0].receptance_w);
         assert_eq!(by_name("head"), params.head);
@@ -461,15 +412,7 @@ mod tests {
         let params = ModelParams::new(&default_config());
         let vectors = ["rwkv0.r_k", "rwkv0.w0", "ln_out_b"];
         let matrices = ["emb", "head", "rwkv0.w1", "attn0.key_w"];
-        assert!(
-            vectors
-                .iter()
-                .all(|n| !params.by_name(n).expect("a tensor").is_matrix())
-        );
-        assert!(
-            matrices
-                .iter()
-                .all(|n| params.by_name(n).expect("a tensor").is_matrix())
-        );
+        assert!(vectors.iter().all(|n| !params.by_name(n).expect("a tensor").is_matrix()));
+        assert!(matrices.iter().all(|n| params.by_name(n).expect("a tensor").is_matrix()));
     }
 }
