@@ -72,16 +72,12 @@ pub(super) fn push_cell(out: &mut Vec<u8>, cell: &str) {
 
 /// A header: the arm, the plan's axes, and then `rest`. An axis that is named as a column that the table has anyway is called `axis_<name>`.
 pub(super) fn header(plan: &Plan, rest: &[&str]) -> Vec<String> {
-    let axes = plan.axes.iter().map(
-        |axis| match rest.contains(&axis.as_str()) || axis == "arm" {
-            true => format!("axis_{axis}"),
-            false => axis.clone(),
-        },
-    );
+    let axes = plan.axes.iter().map(|axis| match rest.contains(&axis.as_str()) || axis == "arm" {
+        true => format!("axis_{axis}"),
+        false => axis.clone(),
+    });
     let arm = std::iter::once("arm".to_owned());
-    arm.chain(axes)
-        .chain(rest.iter().map(|c| (*c).to_owned()))
-        .collect()
+    arm.chain(axes).chain(rest.iter().map(|c| (*c).to_owned())).collect()
 }
 
 /// The first cells of a row: the arm, and a value or nothing for each of the plan's axes.
@@ -106,8 +102,5 @@ pub(super) fn optional(x: Option<f64>) -> String {
 
 /// An interval's two cells.
 pub(super) fn ends(interval: Option<Interval>) -> [String; 2] {
-    [
-        optional(interval.map(|i| i.lo)),
-        optional(interval.map(|i| i.hi)),
-    ]
+    [optional(interval.map(|i| i.lo)), optional(interval.map(|i| i.hi))]
 }

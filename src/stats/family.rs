@@ -17,10 +17,7 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
 /// The smallest two-sided p that a sign-flip test of `pairs` pairs can reach: all differences of one sign, `2 / 2^pairs`
 /// (1 for no pair).
 pub fn smallest_p(pairs: usize) -> f64 {
-    let halvings = i32::try_from(pairs)
-        .unwrap_or(i32::MAX)
-        .saturating_sub(1)
-        .clamp(0, 1074);
+    let halvings = i32::try_from(pairs).unwrap_or(i32::MAX).saturating_sub(1).clamp(0, 1074);
     (0..halvings).fold(1.0, |p, _| p / 2.0)
 }
 

@@ -129,9 +129,7 @@ pub fn probability_of_improvement(baseline: &[f64], other: &[f64], better: Bette
 /// difference: two values read from decimals, half an ulp each (M ε), their difference rounded (D ε / 2), and n - 1 additions
 /// of sums up to n D (n D ε / 2 for each pair).
 fn resolution(pairs: &[(f64, f64)]) -> f64 {
-    let largest = pairs
-        .iter()
-        .fold(0.0_f64, |m, (a, b)| m.max(a.abs()).max(b.abs()));
+    let largest = pairs.iter().fold(0.0_f64, |m, (a, b)| m.max(a.abs()).max(b.abs()));
     let apart = pairs.iter().fold(0.0_f64, |m, (a, b)| m.max((b - a).abs()));
     let additions = pairs.len() as f64;
     f64::EPSILON * (2.0 * largest + apart * (1.0 + additions))
@@ -143,10 +141,7 @@ mod tests {
 
     #[test]
     fn seeds_are_joined_in_any_order_and_the_rest_is_named() {
-        let pairing = pair_by_seed(
-            &[(3, 0.3), (1, 0.1), (9, 0.9)],
-            &[(1, 1.1), (2, 1.2), (3, 1.3)],
-        );
+        let pairing = pair_by_seed(&[(3, 0.3), (1, 0.1), (9, 0.9)], &[(1, 1.1), (2, 1.2), (3, 1.3)]);
         assert_eq!(pairing.seeds, [1, 3]);
         assert_eq!(pairing.values, [(0.1, 1.1), (0.3, 1.3)]);
         assert_eq!(pairing.unpaired, [2, 9]);
@@ -157,24 +152,15 @@ mod tests {
     fn no_pair_and_one_pair() {
         assert_eq!(Paired::of(&[], Better::Lower), None);
         let one = Paired::of(&[(2.0, 1.5)], Better::Lower).unwrap();
-        assert_eq!(
-            (one.n, one.mean_diff, one.sign_flip_p, one.wilcoxon_p),
-            (1, -0.5, 1.0, 1.0)
-        );
-        assert_eq!(
-            (one.ci95, one.bca, one.t_p, one.cohen_dz),
-            (None, None, None, None)
-        );
+        assert_eq!((one.n, one.mean_diff, one.sign_flip_p, one.wilcoxon_p), (1, -0.5, 1.0, 1.0));
+        assert_eq!((one.ci95, one.bca, one.t_p, one.cohen_dz), (None, None, None, None));
     }
 
     #[test]
     fn equal_differences_have_no_t_test() {
         let pairs: Vec<_> = (0..6).map(|i| (f64::from(i), f64::from(i) - 0.5)).collect();
         let paired = Paired::of(&pairs, Better::Lower).unwrap();
-        assert_eq!(
-            (paired.t_p, paired.cohen_dz, paired.bca),
-            (None, None, None)
-        );
+        assert_eq!((paired.t_p, paired.cohen_dz, paired.bca), (None, None, None));
         assert_eq!(paired.ci95, Some(Interval { lo: -0.5, hi: -0.5 }));
         assert_eq!(paired.sign_flip_p, 0.03125);
     }
@@ -182,14 +168,8 @@ mod tests {
     #[test]
     fn improvement_follows_the_direction() {
         let (a, b) = ([1.0, 2.0, 3.0], [0.5, 2.0]);
-        assert_eq!(
-            probability_of_improvement(&a, &b, Better::Lower),
-            Some(4.5 / 6.0)
-        );
-        assert_eq!(
-            probability_of_improvement(&a, &b, Better::Higher),
-            Some(1.5 / 6.0)
-        );
+        assert_eq!(probability_of_improvement(&a, &b, Better::Lower), Some(4.5 / 6.0));
+        assert_eq!(probability_of_improvement(&a, &b, Better::Higher), Some(1.5 / 6.0));
         assert_eq!(probability_of_improvement(&a, &[], Better::Higher), None);
     }
 }

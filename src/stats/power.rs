@@ -84,24 +84,14 @@ mod tests {
             (3.0, 2, 0.260_770_714_229),
         ] {
             let got = power_paired_t(d, n);
-            assert!(
-                (got - want).abs() < 1e-6,
-                "d = {d}, n = {n}: {got} for {want}"
-            );
+            assert!((got - want).abs() < 1e-6, "d = {d}, n = {n}: {got} for {want}");
         }
     }
 
     #[test]
     fn seeds_as_statsmodels_gives_them() {
         // ceil of TTestPower().solve_power(d, None, 0.05, 0.8)
-        for (d, want) in [
-            (0.1, 787),
-            (0.2, 199),
-            (0.5, 34),
-            (0.8, 15),
-            (1.0, 10),
-            (1.2, 8),
-        ] {
+        for (d, want) in [(0.1, 787), (0.2, 199), (0.5, 34), (0.8, 15), (1.0, 10), (1.2, 8)] {
             assert_eq!(seeds_needed(d), Some(want), "d = {d}");
             assert_eq!(seeds_needed(-d), Some(want));
         }

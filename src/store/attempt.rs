@@ -46,11 +46,7 @@ impl Results {
         let paths = self.run_paths(run);
         make_folder(paths.dir())?;
         if !paths.run_json().exists() {
-            let file = RunFile::new(
-                run.id,
-                &run.settings,
-                self.corpus_digest(&run.settings.data),
-            );
+            let file = RunFile::new(run.id, &run.settings, self.corpus_digest(&run.settings.data));
             durable::create_first(&paths.run_json(), &to_json(&file, &paths.run_json())?)?;
         }
         if paths.result().exists() && self.check_result(run)?.is_err() {
@@ -74,11 +70,7 @@ impl Results {
     }
 
     /// Records why an attempt gave no result.
-    pub fn record_failure(
-        &self,
-        attempt: &Attempt,
-        failure: &AttemptFailure,
-    ) -> Result<(), StoreError> {
+    pub fn record_failure(&self, attempt: &Attempt, failure: &AttemptFailure) -> Result<(), StoreError> {
         let path = attempt.failure();
         durable::replace(&path, &to_json(failure, &path)?)
     }
@@ -161,10 +153,7 @@ pub(super) fn last_attempt(paths: &RunPaths) -> Result<u32, StoreError> {
 pub(super) fn last_failure(paths: &RunPaths) -> Result<Option<(u32, AttemptFailure)>, StoreError> {
     let exists = Path::is_dir(paths.dir());
     let number = if exists { last_attempt(paths)? } else { 0 };
-    let attempt = Attempt {
-        number,
-        folder: paths.attempt(number),
-    };
+    let attempt = Attempt { number, folder: paths.attempt(number) };
     let Some(bytes) = durable::read_if_there(&attempt.failure())? else {
         return Ok(None);
     };
