@@ -1,7 +1,7 @@
 //! Numbers as C's `printf` writes them in the C locale.
 //!
-//! `%f` and `%g` of finite numbers and infinities are equal to glibc's to the byte. A NaN is `nan` whatever its sign bit, which no
-//! computation defines (glibc writes `-nan` for half of them).
+//! `%f` and `%g` of finite numbers and infinities are equal to glibc's to the byte. A NaN is `nan` whatever its sign
+//! bit, which no computation defines (glibc writes `-nan` for half of them).
 
 use std::fmt::Write;
 

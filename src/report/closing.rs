@@ -17,8 +17,8 @@ const MOST_ROWS: usize = 40;
 /// Names of runs' folders that are listed.
 const MOST_NAMES: usize = 5;
 
-/// The closing text of a sweep: a table of the configurations, best first, the best ones on the test split, the verdict, and what a reader should
-/// know beside it. At most 100 columns wide; escape codes only if `colour`.
+/// The closing text of a sweep: a table of the configurations, best first, the best ones on the test split, the
+/// verdict, and what a reader should know beside it. At most 100 columns wide; escape codes only if `colour`.
 pub fn closing_text(plan: &Plan, analysis: &Analysis, dir: &Path, colour: bool) -> String {
     let mut text = String::new();
     let metric = metric_name(plan.compare.metric);

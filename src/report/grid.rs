@@ -73,8 +73,8 @@ fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Breaks a text at its blanks into lines of at most `width` characters, all but the first indented. A longer word is cut. There is at least
-/// one line.
+/// Breaks a text at its blanks into lines of at most `width` characters, all but the first indented. A longer word is
+/// cut. There is at least one line.
 pub(super) fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();

@@ -1,7 +1,8 @@
 //! Which arm is better, and how sure that is.
 //!
-//! Each arm's best configuration is chosen on validation. The verdict compares those of the arms with the baseline's on the
-//! test split, paired by seed, by the sign-flip p, Holm-corrected over the other arms. All else is exploratory.
+//! Each arm's best configuration is chosen on validation. The verdict compares those of the arms with the baseline's
+//! on the test split, paired by seed, by the sign-flip p, Holm-corrected over the other arms. All else is
+//! exploratory.
 
 use super::analysis::ConfigurationResults;
 use super::metric::better;
@@ -114,8 +115,8 @@ pub(super) fn arms_of(plan: &Plan) -> Vec<String> {
     arms
 }
 
-/// An arm's best configuration: among those with the fewest diverged runs, the one with the best mean over its finished runs; the
-/// first of equal ones. `None` if no run of the arm finished.
+/// An arm's best configuration: among those with the fewest diverged runs, the one with the best mean over its
+/// finished runs; the first of equal ones. `None` if no run of the arm finished.
 ///
 /// A configuration that diverges on some seeds is no better for its mean over the others.
 fn best_configuration(plan: &Plan, results: &[ConfigurationResults], arm: &str) -> Option<usize> {

@@ -11,14 +11,14 @@ pub const RESAMPLES: u32 = 9_999;
 /// Philox seed of the bootstrap ("BOOT").
 const SEED: u64 = 0x424F_4F54;
 
-/// 95% bias-corrected and accelerated bootstrap interval of a mean; `None` for fewer than two values and for equal ones, which
-/// have no spread to draw from.
+/// 95% bias-corrected and accelerated bootstrap interval of a mean; `None` for fewer than two values and for equal
+/// ones, which have no spread to draw from.
 ///
-/// Efron, "Better Bootstrap Confidence Intervals" (1987): the resamples' quantiles at
-/// `Φ(z0 + (z0 + z) / (1 - a (z0 + z)))` for `z = ∓1.96`, where `z0` is the normal quantile of the share of resamples below the
-/// mean (ties count half) and `a` the acceleration from the jackknife. Quantiles are interpolated between neighbours, as
-/// numpy and `scipy.stats.bootstrap` do. Resample r takes value `word · n / 2^32` for the words of Philox at counters
-/// `(i / 4, r, n, 0)`, so the interval is the same wherever it is formed.
+/// Efron, "Better Bootstrap Confidence Intervals" (1987): the resamples' quantiles at `Φ(z0 + (z0 + z) / (1 - a (z0 +
+/// z)))` for `z = ∓1.96`, where `z0` is the normal quantile of the share of resamples below the mean (ties count
+/// half) and `a` the acceleration from the jackknife. Quantiles are interpolated between neighbours, as numpy and
+/// `scipy.stats.bootstrap` do. Resample r takes value `word · n / 2^32` for the words of Philox at counters `(i / 4,
+/// r, n, 0)`, so the interval is the same wherever it is formed.
 pub fn bca_mean(values: &[f64]) -> Option<Interval> {
     let n = values.len();
     let centre = mean(values)?;
@@ -53,14 +53,15 @@ fn resample(n: usize, number: u32) -> Vec<u32> {
     counts
 }
 
-/// Mean of a resample, summed in the order of the values: equal resamples have equal means to the last bit, however they were
-/// drawn.
+/// Mean of a resample, summed in the order of the values: equal resamples have equal means to the last bit, however
+/// they were drawn.
 fn weighted_mean(values: &[f64], counts: &[u32]) -> f64 {
     let sum: f64 = values.iter().zip(counts).map(|(x, c)| x * f64::from(*c)).sum();
     sum / values.len() as f64
 }
 
-/// Efron's acceleration: a sixth of the skewness of the jackknife's influence values, which for a mean are the deviations.
+/// Efron's acceleration: a sixth of the skewness of the jackknife's influence values, which for a mean are the
+/// deviations.
 fn acceleration(values: &[f64], centre: f64) -> f64 {
     let deviations = values.iter().map(|x| x - centre);
     let cubes: f64 = deviations.clone().map(|d| d * d * d).sum();

@@ -75,8 +75,8 @@ pub struct Paired {
     pub sign_flip_p: f64,
     /// See [`wilcoxon_p`].
     pub wilcoxon_p: f64,
-    /// Two-sided p of the paired t test (Student 1908); absent for one pair and where all differences are equal, since there is then no spread
-    /// to measure by.
+    /// Two-sided p of the paired t test (Student 1908); absent for one pair and where all differences are equal,
+    /// since there is then no spread to measure by.
     pub t_p: Option<f64>,
     /// Cohen's d_z: mean difference over the differences' standard deviation (Cohen 1988); absent as `t_p` is.
     pub cohen_dz: Option<f64>,
@@ -110,8 +110,9 @@ impl Paired {
     }
 }
 
-/// The probability that a run of `other` is better than a run of `baseline`, both drawn at random: the share of all pairs of
-/// values, ties counting half (the Mann-Whitney statistic over its largest value; Agarwal et al. 2021). `None` if a side is empty.
+/// The probability that a run of `other` is better than a run of `baseline`, both drawn at random: the share of all
+/// pairs of values, ties counting half (the Mann-Whitney statistic over its largest value; Agarwal et al. 2021).
+/// `None` if a side is empty.
 pub fn probability_of_improvement(baseline: &[f64], other: &[f64], better: Better) -> Option<f64> {
     if baseline.is_empty() || other.is_empty() {
         return None;
@@ -125,9 +126,9 @@ pub fn probability_of_improvement(baseline: &[f64], other: &[f64], better: Bette
     Some(halves as f64 / (2 * baseline.len() * other.len()) as f64)
 }
 
-/// What a sum of differences may be off by for each pair, twice over since two sums are compared. With M the largest value and D the largest
-/// difference: two values read from decimals, half an ulp each (M ε), their difference rounded (D ε / 2), and n - 1 additions
-/// of sums up to n D (n D ε / 2 for each pair).
+/// What a sum of differences may be off by for each pair, twice over since two sums are compared. With M the largest
+/// value and D the largest difference: two values read from decimals, half an ulp each (M ε), their difference
+/// rounded (D ε / 2), and n - 1 additions of sums up to n D (n D ε / 2 for each pair).
 fn resolution(pairs: &[(f64, f64)]) -> f64 {
     let largest = pairs.iter().fold(0.0_f64, |m, (a, b)| m.max(a.abs()).max(b.abs()));
     let apart = pairs.iter().fold(0.0_f64, |m, (a, b)| m.max((b - a).abs()));

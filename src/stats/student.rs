@@ -41,8 +41,8 @@ pub fn t_two_sided(t: f64, degrees: u32) -> f64 {
 
 /// The t beyond which lies 5% of the distribution on both sides together.
 ///
-/// Newton's method on the tail, from the normal quantile. The tail is convex and the normal quantile below the root, so that
-/// the steps rise to it and never pass it by more than rounding.
+/// Newton's method on the tail, from the normal quantile. The tail is convex and the normal quantile below the root,
+/// so that the steps rise to it and never pass it by more than rounding.
 ///
 /// # Panics
 /// If `degrees` is 0.

@@ -7,10 +7,11 @@ const EXACT_PAIRS: usize = 50;
 
 /// Two-sided p of Wilcoxon's signed-rank test (Wilcoxon 1945).
 ///
-/// Zeros are dropped and ties share their mean rank, as `scipy.stats.wilcoxon(zero_method="wilcox")` does; differences tie when their
-/// magnitudes are equal in bits. Up to 50 pairs are left, the p is exact, over all signings of the ranks at hand: without ties scipy's
-/// `method="exact"`, with them its permutation method (which it takes by itself up to 13 pairs). Above, the normal approximation with the
-/// correction for ties and none for continuity, which scipy takes by itself there. Where nothing differs p is 1.
+/// Zeros are dropped and ties share their mean rank, as `scipy.stats.wilcoxon(zero_method="wilcox")` does;
+/// differences tie when their magnitudes are equal in bits. Up to 50 pairs are left, the p is exact, over all
+/// signings of the ranks at hand: without ties scipy's `method="exact"`, with them its permutation method (which it
+/// takes by itself up to 13 pairs). Above, the normal approximation with the correction for ties and none for
+/// continuity, which scipy takes by itself there. Where nothing differs p is 1.
 pub fn wilcoxon_p(differences: &[f64]) -> f64 {
     let mut kept: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
     if kept.is_empty() {

@@ -75,8 +75,8 @@ impl Results {
         durable::replace(&path, &to_json(failure, &path)?)
     }
 
-    /// Publishes a run's log and result, durably and the result last, and gives back the result that counts. The first publication
-    /// wins: if there is a result by now, it stays, and is the one given back.
+    /// Publishes a run's log and result, durably and the result last, and gives back the result that counts. The
+    /// first publication wins: if there is a result by now, it stays, and is the one given back.
     ///
     /// # Errors
     /// The attempt's log is not whole, or the system refuses. The run is then unfinished, and this can be called again.
@@ -100,7 +100,8 @@ impl Results {
             }
             let log = match durable::link_first(&attempt.log(), &paths.log())? {
                 true => ours.clone(),
-                // A log without a result: an earlier attempt ended between the two. It is as good as ours, if it is whole.
+                // A log without a result: an earlier attempt ended between the two. It is as good as ours, if it is
+                // whole.
                 false => fs::read(paths.log()).context("read", &paths.log())?,
             };
             if !same_but_for_timing(&log, &ours) {

@@ -49,8 +49,9 @@ pub struct Loaded {
 impl Results {
     /// Reads the states of all runs of the plan.
     ///
-    /// A result counts only if it holds together: result.json is readable and of that run, and log.csv has the digest that it names. If not, the run is unfinished
-    /// and a warning names the file and the fault; when it is attempted again, the files are put aside, never removed.
+    /// A result counts only if it holds together: result.json is readable and of that run, and log.csv has the digest
+    /// that it names. If not, the run is unfinished and a warning names the file and the fault; when it is attempted
+    /// again, the files are put aside, never removed.
     pub fn load(&self, plan: &Plan) -> Result<Loaded, StoreError> {
         let read: Result<Vec<_>, StoreError> = plan.runs.par_iter().map(|run| self.state(run)).collect();
         let (mut states, mut warnings) = (Vec::new(), Vec::new());

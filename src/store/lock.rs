@@ -1,9 +1,10 @@
 //! One controller on a folder at a time.
 //!
-//! A controller holds a folder by the file `controller.<n>`, made exclusively, which says who it is; the highest number holds. A lock
-//! whose process is provably dead is taken over by making the next number, so that of two that try only one succeeds; the
-//! loser finds a living holder. A process is provably dead if it would be visible here (same boot and same pid namespace) and is gone or
-//! is another one by its start time, or if this same machine has been booted since.
+//! A controller holds a folder by the file `controller.<n>`, made exclusively, which says who it is; the highest
+//! number holds. A lock whose process is provably dead is taken over by making the next number, so that of two that
+//! try only one succeeds; the loser finds a living holder. A process is provably dead if it would be visible here
+//! (same boot and same pid namespace) and is gone or is another one by its start time, or if this same machine has
+//! been booted since.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -43,8 +43,8 @@ impl Results {
     /// Opens `<root>/<plan's name>` for writing, or makes it, and writes sweep.toml and plan.json into it.
     ///
     /// # Errors
-    /// The place is a file, another sweep's folder or no results folder, another controller works on it, or the system refuses. Nothing has
-    /// been written then.
+    /// The place is a file, another sweep's folder or no results folder, another controller works on it, or the
+    /// system refuses. Nothing has been written then.
     pub fn open_or_create(root: &Path, plan: &Plan, sweep_toml: &str) -> Result<Opened, StoreError> {
         let layout = Layout::new(root.join(&plan.name));
         let dir = layout.dir();

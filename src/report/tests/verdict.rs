@@ -7,7 +7,8 @@ use crate::testing::plan;
 
 const SEEDS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
-/// The best of adamw (the first rate) and of sr4 (the second) have these test values by seed; the others are worse on validation.
+/// The best of adamw (the first rate) and of sr4 (the second) have these test values by seed; the others are worse on
+/// validation.
 fn two_arms(base: &[f64], other: &[f64]) -> Verdict {
     let seeds: Vec<u64> = (1..=base.len() as u64).collect();
     let plan = plan(&[("adamw", &["0.001", "0.003"]), ("sr4", &["0.001", "0.003"])], &seeds);
