@@ -15,15 +15,15 @@ use diesweep::trainer::{Progress, Run};
 /// A small model with every kind of block, sizes that fill no register evenly, and both kinds of attention mask.
 fn small(opt: Opt) -> Settings {
     Settings {
-        c: 40,
+        c: 20,
         n_head: 2,
-        head_size: 20,
+        head_size: 10,
         n_rwkv: 2,
         n_attn: 1,
-        ffn: 72,
-        lora: 12,
-        seq_len: 150,
-        chunk_size: 32,
+        ffn: 36,
+        lora: 6,
+        seq_len: 70,
+        chunk_size: 16,
         moba_top_k: 1,
         batch: 2,
         data: Data::Builtin,
@@ -98,7 +98,9 @@ fn twenty_steps_give_the_pinned_bytes_everywhere() {
     ];
     let pinned = ["5a9ed91655a2015a", "53ba4c65c4bc0072", "18956ee7f3c3f526", "269a1394e3de0e4f"];
     for level in Level::available() {
-        for threads in [1, 2, 3] {
+        // Without fused multiply-adds in hardware, one number of threads takes long enough.
+        let threads = if level == Level::PORTABLE { &[2][..] } else { &[1, 2, 3][..] };
+        for &threads in threads {
             let team = Arc::new(Team::new(threads, level).expect("threads"));
             let got = runs.each_ref().map(|(_, settings)| digest(settings, &team));
             let names = runs.each_ref().map(|(name, _)| name);
