@@ -1,5 +1,7 @@
 //! The command line.
 
+mod parity;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -13,9 +15,13 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    Parity(parity::ParityArgs),
+}
 
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
-    match Cli::parse().command {}
+    match Cli::parse().command {
+        Command::Parity(args) => parity::run(&args),
+    }
 }
