@@ -2,6 +2,7 @@
 
 pub mod bench;
 mod diff;
+mod parity;
 pub mod plan;
 
 use std::process::ExitCode;
@@ -22,6 +23,7 @@ enum Command {
     #[command(hide = true)]
     Bench(bench::BenchArgs),
     Diff(diff::DiffArgs),
+    Parity(parity::ParityArgs),
 }
 
 /// Parses the command line and runs the command.
@@ -30,5 +32,6 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Diff(args) => diff::run(args),
+        Command::Parity(args) => parity::run(&args),
     }
 }
