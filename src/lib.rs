@@ -3,6 +3,7 @@
 //! docs/architecture.md shows how the modules lean on each other.
 
 pub mod cli;
+pub mod num;
 pub mod plan;
 pub mod run;
 pub mod settings;
