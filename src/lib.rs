@@ -3,8 +3,13 @@
 //! docs/architecture.md shows how the modules lean on each other.
 
 pub mod cli;
+pub mod controller;
+pub mod event;
 pub mod num;
 pub mod plan;
+pub mod progress;
+pub mod protocol;
 pub mod run;
 pub mod settings;
 pub mod trainer;
+pub mod worker;
