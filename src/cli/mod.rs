@@ -1,5 +1,7 @@
 //! The command line.
 
+mod worker;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -13,9 +15,27 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    /// Trains what its controller assigns.
+    #[command(hide = true)]
+    Worker(worker::WorkerArgs),
+}
 
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
-    match Cli::parse().command {}
+    match Cli::parse().command {
+        Command::Worker(args) => worker::main(&args),
+    }
+}
+
+/// An error and what caused it, in one line.
+fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
 }
