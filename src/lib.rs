@@ -2,14 +2,20 @@
 //!
 //! docs/architecture.md shows how the modules lean on each other.
 
+pub mod arith;
+pub mod backend;
 pub mod cli;
 pub mod controller;
+pub mod data;
 pub mod event;
+pub mod model;
 pub mod num;
 pub mod plan;
 pub mod progress;
 pub mod protocol;
+pub mod rng;
 pub mod run;
 pub mod settings;
+pub mod sweep;
 pub mod trainer;
 pub mod worker;

@@ -1,6 +1,24 @@
 //! What a sweep file comes down to: the ordered list of runs, and the configurations whose tables they fill.
 //!
 //! The plan is made once, counted, and written before the first launch; nothing after it adds or drops a run.
+//!
+//! [`build`] makes it from a [`request`]: each arm's axes are crossed ([`expand`]), every point is resolved and
+//! checked ([`build`](mod@build)), equal points are merged ([`merge`]), and the runs put in order ([`order`]).
+
+mod build;
+mod expand;
+mod fault;
+mod merge;
+mod names;
+mod notes;
+mod order;
+pub mod request;
+pub mod work;
+
+pub use build::{Resolver, build};
+pub use fault::{Fault, Span};
+pub use names::is_plain;
+pub use notes::power;
 
 use std::path::PathBuf;
 

@@ -1,0 +1,10 @@
+//! The CPU backend: the reference of the one arithmetic, and the default where there is no GPU.
+
+pub mod attention;
+pub mod loss;
+pub mod product;
+pub mod recurrence;
+pub mod rows;
+pub mod simd;
+pub mod team;
+pub mod time_mix;
