@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::effects::Input;
+use crate::event::Failure;
 use crate::plan::{Plan, PlannedRun};
 use crate::run::Outcome;
 
@@ -72,6 +73,9 @@ pub trait Ledger: Send + Sync {
     /// Gives back a claim that no worker has used.
     fn release(&self, run: &PlannedRun, claim: &Claim);
 
+    /// Notes beside the attempt why it gave no result.
+    fn failed(&self, claim: &Claim, failure: &Failure);
+
     /// Publishes a result durably; a result that is there already is left as it is.
     ///
     /// # Errors
@@ -84,6 +88,7 @@ pub trait Ledger: Send + Sync {
 enum Errand {
     Claim(usize),
     Release(usize, Claim),
+    Failed(Claim, Failure),
     Publish(Box<Publication>),
 }
 
@@ -121,6 +126,10 @@ impl Clerks {
         self.put(Errand::Release(run, claim));
     }
 
+    pub(super) fn failed(&self, claim: Claim, failure: Failure) {
+        self.put(Errand::Failed(claim, failure));
+    }
+
     pub(super) fn publish(&self, publication: Publication) {
         self.put(Errand::Publish(Box::new(publication)));
     }
@@ -137,6 +146,10 @@ fn serve(plan: &Plan, ledger: &dyn Ledger, inbox: &Receiver<Errand>, inputs: &Se
             Errand::Claim(run) => Input::Claimed(run, ledger.claim(&plan.runs[run])),
             Errand::Release(run, claim) => {
                 ledger.release(&plan.runs[run], &claim);
+                continue;
+            }
+            Errand::Failed(claim, failure) => {
+                ledger.failed(&claim, &failure);
                 continue;
             }
             Errand::Publish(publication) => {

@@ -46,6 +46,8 @@ pub(super) trait Effects {
     fn claim(&mut self, run: usize);
     /// Gives back a claim that was not used.
     fn release(&mut self, run: usize, claim: Claim);
+    /// Has it noted why an attempt failed.
+    fn failed(&mut self, claim: Claim, failure: Failure);
     /// Publishes a result: [`Input::Published`] follows.
     fn publish(&mut self, publication: Publication);
     /// The last that a worker printed, in the attempt's folder if it had one.

@@ -161,6 +161,10 @@ impl Effects for Live<'_> {
         self.clerks.release(run, claim);
     }
 
+    fn failed(&mut self, claim: Claim, failure: Failure) {
+        self.clerks.failed(claim, failure);
+    }
+
     fn publish(&mut self, publication: Publication) {
         self.clerks.publish(publication);
     }

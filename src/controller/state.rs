@@ -100,6 +100,13 @@ pub(super) struct Busy {
     pub(super) cancelled: bool,
 }
 
+impl Busy {
+    /// The claim that the attempt was made on.
+    pub(super) fn claim(&self) -> Claim {
+        Claim { attempt: self.place.attempt, folder: self.folder.clone() }
+    }
+}
+
 /// What a worker is expected to do next.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Mood {

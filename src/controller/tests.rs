@@ -68,6 +68,7 @@ struct Recorded {
     killed: Vec<WorkerId>,
     claims: VecDeque<usize>,
     released: Vec<usize>,
+    noted: Vec<u32>,
     publications: Vec<Publication>,
     events: Vec<Event>,
     start_fails: bool,
@@ -93,6 +94,9 @@ impl Effects for Recorded {
     }
     fn release(&mut self, run: usize, _: Claim) {
         self.released.push(run);
+    }
+    fn failed(&mut self, claim: Claim, _: Failure) {
+        self.noted.push(claim.attempt);
     }
     fn publish(&mut self, publication: Publication) {
         self.publications.push(publication);

@@ -180,10 +180,7 @@ impl State {
                 let attempts = self.runs[busy.run].failures + 1;
                 fx.publish(Publication {
                     run: busy.run,
-                    claim: Claim {
-                        attempt: place.attempt,
-                        folder: busy.folder,
-                    },
+                    claim: busy.claim(),
                     outcome: (*outcome).clone(),
                     attempts,
                     die,
@@ -223,6 +220,7 @@ impl State {
         let full = failure.cause == Cause::Disk;
         let again =
             full || (failure.cause.retried() && attempts < self.plan.options.attempts.max(1));
+        fx.failed(busy.claim(), failure.clone());
         let at = self.at(run, busy.place.attempt, die);
         fx.announce(Event::AttemptFailed {
             at,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Failure, Phase};
+use crate::plan::CorpusInfo;
 use crate::run::{Outcome, Row, RunId};
 use crate::settings::Settings;
 
@@ -53,6 +54,8 @@ pub struct Assignment {
     pub folder: PathBuf,
     /// What the run is configured by.
     pub settings: Settings,
+    /// The corpus that was planned with, which must be the one that is found.
+    pub corpus: CorpusInfo,
 }
 
 /// From the controller to a worker.
