@@ -86,18 +86,12 @@ impl Corpus {
     pub fn open(data: &Data) -> Result<Self, DataError> {
         match data {
             Data::Path(path) => Self::open_path(path),
-            Data::Builtin => Ok(Self::new(
-                "builtin".to_owned(),
-                Bytes::Generated(Builtin::generate()),
-            )),
+            Data::Builtin => Ok(Self::new("builtin".to_owned(), Bytes::Generated(Builtin::generate()))),
         }
     }
 
     fn open_path(path: &Path) -> Result<Self, DataError> {
-        Ok(Self::new(
-            format!("`{}`", path.display()),
-            Bytes::Read(Source::open(path)?),
-        ))
+        Ok(Self::new(format!("`{}`", path.display()), Bytes::Read(Source::open(path)?)))
     }
 
     /// A corpus of bytes in memory, under a name for messages.
@@ -106,11 +100,7 @@ impl Corpus {
     }
 
     fn new(name: String, bytes: Bytes) -> Self {
-        Self(Arc::new(Inner {
-            name,
-            bytes,
-            digest: OnceLock::new(),
-        }))
+        Self(Arc::new(Inner { name, bytes, digest: OnceLock::new() }))
     }
 
     /// All bytes.
@@ -146,13 +136,7 @@ impl Corpus {
         for split in Split::ALL {
             let split_len = split.range(len).len();
             if split_len <= seq_len {
-                return Err(DataError::TooShort {
-                    name: self.0.name.clone(),
-                    len,
-                    split,
-                    split_len,
-                    seq_len,
-                });
+                return Err(DataError::TooShort { name: self.0.name.clone(), len, split, split_len, seq_len });
             }
         }
         Ok(())
@@ -192,28 +176,17 @@ impl Corpus {
 
     /// The test windows, the same for every seed: so many random ones, or consecutive ones from the split's
     /// start, the rest dropped.
-    pub fn test_windows(
-        &self,
-        which: TestBatches,
-        seq_len: usize,
-    ) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.test_ranges(which, seq_len)
-            .map(|range| &self.bytes()[range])
+    pub fn test_windows(&self, which: TestBatches, seq_len: usize) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.test_ranges(which, seq_len).map(|range| &self.bytes()[range])
     }
 
     /// Where the test windows lie in the corpus.
-    pub fn test_ranges(
-        &self,
-        which: TestBatches,
-        seq_len: usize,
-    ) -> impl ExactSizeIterator<Item = Range<usize>> {
+    pub fn test_ranges(&self, which: TestBatches, seq_len: usize) -> impl ExactSizeIterator<Item = Range<usize>> {
         /// One seed for every run: all are tested on the same bytes.
         const SEED: u64 = 0;
         let split = Split::Test.range(self.len());
         let count = match which {
-            TestBatches::Windows(n) => {
-                usize::try_from(n).expect("fewer test windows than memory addresses")
-            }
+            TestBatches::Windows(n) => usize::try_from(n).expect("fewer test windows than memory addresses"),
             TestBatches::All => split.len().saturating_sub(1) / seq_len,
         };
         (0..count).map(move |i| match which {

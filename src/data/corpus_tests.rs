@@ -11,10 +11,7 @@ fn open(path: &Path) -> Result<Corpus, String> {
 fn splits_cover_every_byte_once() {
     for len in [0, 1, 19, 20, 99, 12_345, 100_000_000, usize::MAX] {
         let [train, val, test] = Split::ALL.map(|s| s.range(len));
-        assert_eq!(
-            (train.start, val.start, test.start, test.end),
-            (0, train.end, val.end, len)
-        );
+        assert_eq!((train.start, val.start, test.start, test.end), (0, train.end, val.end, len));
     }
     assert_eq!(Split::Test.range(12_345), 11_727..12_345);
 }
@@ -33,20 +30,11 @@ fn a_file_is_read_as_it_is() {
 #[test]
 fn a_folders_files_are_joined_by_name_without_hidden_ones() {
     let dir = tempfile::tempdir().expect("a folder");
-    for (name, text) in [
-        ("b", "second "),
-        ("a", "first "),
-        ("Z", "upper "),
-        (".c", "hidden"),
-        ("é", "last"),
-    ] {
+    for (name, text) in [("b", "second "), ("a", "first "), ("Z", "upper "), (".c", "hidden"), ("é", "last")] {
         fs::write(dir.path().join(name), text).expect("a file");
     }
     fs::create_dir(dir.path().join(".git")).expect("a folder");
-    assert_eq!(
-        open(dir.path()).expect("a corpus").bytes(),
-        b"upper first second last"
-    );
+    assert_eq!(open(dir.path()).expect("a corpus").bytes(), b"upper first second last");
 }
 
 #[test]
@@ -66,33 +54,17 @@ fn what_cannot_be_a_corpus_is_named_with_its_reason() {
         0,
     )
     .expect("a pipe");
-    let text = |name: &str| {
-        open(&at(name))
-            .expect_err(name)
-            .replace(&dir.path().display().to_string(), "DIR")
-    };
-    assert_eq!(
-        text("none"),
-        "the corpus `DIR/none` does not exist (data = \"builtin\" needs no file)"
-    );
+    let text = |name: &str| open(&at(name)).expect_err(name).replace(&dir.path().display().to_string(), "DIR");
+    assert_eq!(text("none"), "the corpus `DIR/none` does not exist (data = \"builtin\" needs no file)");
     assert_eq!(text("empty"), "the corpus `DIR/empty` is empty");
     assert_eq!(text("zeros"), "the corpus `DIR/zeros` is empty");
-    assert_eq!(
-        text("pipe"),
-        "the corpus `DIR/pipe` is neither a file nor a folder"
-    );
-    assert_eq!(
-        text("hidden"),
-        "the corpus folder `DIR/hidden` holds no files (hidden ones do not count)"
-    );
+    assert_eq!(text("pipe"), "the corpus `DIR/pipe` is neither a file nor a folder");
+    assert_eq!(text("hidden"), "the corpus folder `DIR/hidden` holds no files (hidden ones do not count)");
     assert_eq!(
         text("nested"),
         "the corpus folder `DIR/nested` holds the folder `DIR/nested/inner`: only files directly in a corpus folder are read"
     );
-    assert_eq!(
-        text("empty/x"),
-        "the corpus `DIR/empty/x` cannot be read: Not a directory (os error 20)"
-    );
+    assert_eq!(text("empty/x"), "the corpus `DIR/empty/x` cannot be read: Not a directory (os error 20)");
 }
 
 #[test]
@@ -104,20 +76,12 @@ fn an_unreadable_file_is_named() {
     let path = dir.path().join("secret");
     fs::write(&path, "x").expect("a file");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("permissions");
-    assert!(
-        open(&path)
-            .expect_err("no access")
-            .ends_with("cannot be read: Permission denied (os error 13)")
-    );
+    assert!(open(&path).expect_err("no access").ends_with("cannot be read: Permission denied (os error 13)"));
 }
 
 #[test]
 fn the_first_split_without_a_window_is_named() {
-    let check = |len, seq_len| {
-        Corpus::from_bytes("`x`", vec![0; len])
-            .check(seq_len)
-            .map_err(|e| e.to_string())
-    };
+    let check = |len, seq_len| Corpus::from_bytes("`x`", vec![0; len]).check(seq_len).map_err(|e| e.to_string());
     assert_eq!(check(20 * 49, 48), Ok(()));
     assert_eq!(
         check(20 * 49 - 1, 48).expect_err("48 bytes"),
@@ -148,8 +112,5 @@ fn test_windows_are_the_same_for_all_and_consecutive_on_demand() {
     assert_eq!(all, [1900..1934, 1933..1967, 1966..2000]);
     let some: Vec<_> = corpus.test_windows(TestBatches::Windows(3), 33).collect();
     assert_eq!(some.len(), 3);
-    assert_eq!(
-        some[1],
-        &corpus.bytes()[corpus.window(Split::Test, 0, 1, 33)]
-    );
+    assert_eq!(some[1], &corpus.bytes()[corpus.window(Split::Test, 0, 1, 33)]);
 }

@@ -14,11 +14,7 @@ use super::DataError;
 #[derive(Debug)]
 pub(super) enum Source {
     /// A mapped file.
-    Mapped {
-        path: PathBuf,
-        map: Mmap,
-        stamp: Stamp,
-    },
+    Mapped { path: PathBuf, map: Mmap, stamp: Stamp },
     /// In memory.
     Owned(Vec<u8>),
 }
@@ -43,10 +39,7 @@ pub(super) struct Stamp {
 
 impl From<&Metadata> for Stamp {
     fn from(m: &Metadata) -> Self {
-        Self {
-            len: m.len(),
-            modified: m.modified().ok(),
-        }
+        Self { len: m.len(), modified: m.modified().ok() }
     }
 }
 
@@ -60,9 +53,7 @@ impl Source {
         } else if meta.is_file() {
             map_file(path)
         } else {
-            Err(DataError::Special {
-                path: path.to_owned(),
-            })
+            Err(DataError::Special { path: path.to_owned() })
         }
     }
 
@@ -72,11 +63,7 @@ impl Source {
             return Ok(());
         };
         let now = fs::metadata(path).map_err(|e| unreadable(path, e))?;
-        if Stamp::from(&now) == *stamp {
-            Ok(())
-        } else {
-            Err(DataError::Changed { path: path.clone() })
-        }
+        if Stamp::from(&now) == *stamp { Ok(()) } else { Err(DataError::Changed { path: path.clone() }) }
     }
 }
 
@@ -92,20 +79,14 @@ fn map_file(path: &Path) -> Result<Source, DataError> {
     let file = File::open(path).map_err(|e| unreadable(path, e))?;
     let meta = file.metadata().map_err(|e| unreadable(path, e))?;
     if meta.len() == 0 {
-        return Err(DataError::Empty {
-            path: path.to_owned(),
-        });
+        return Err(DataError::Empty { path: path.to_owned() });
     }
     // SAFETY: the map is private and read-only, so nothing here writes to it. That no other program shortens or
     // rewrites the file meanwhile cannot be enforced on Linux. A rewrite would change bytes under a `&[u8]`, which are
     // only ever read as numbers; a cut-off page ends the process with SIGBUS, which a controller sees as a crashed
     // worker. `Corpus::check_unchanged` finds both.
     let map = unsafe { Mmap::map(&file) }.map_err(|e| unreadable(path, e))?;
-    Ok(Source::Mapped {
-        path: path.to_owned(),
-        map,
-        stamp: Stamp::from(&meta),
-    })
+    Ok(Source::Mapped { path: path.to_owned(), map, stamp: Stamp::from(&meta) })
 }
 
 fn join_folder(folder: &Path) -> Result<Vec<u8>, DataError> {
@@ -117,24 +98,15 @@ fn join_folder(folder: &Path) -> Result<Vec<u8>, DataError> {
         }
     }
     if files.is_empty() {
-        return Err(DataError::NoFiles {
-            path: folder.to_owned(),
-        });
+        return Err(DataError::NoFiles { path: folder.to_owned() });
     }
     // By the names' bytes: the same order in every locale.
-    files.sort_by(|a, b| {
-        a.as_os_str()
-            .as_encoded_bytes()
-            .cmp(b.as_os_str().as_encoded_bytes())
-    });
+    files.sort_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
     let mut bytes = Vec::new();
     for path in &files {
         let meta = fs::metadata(path).map_err(|e| unreadable(path, e))?;
         if meta.is_dir() {
-            return Err(DataError::Nested {
-                path: folder.to_owned(),
-                inner: path.clone(),
-            });
+            return Err(DataError::Nested { path: folder.to_owned(), inner: path.clone() });
         }
         if !meta.is_file() {
             return Err(DataError::Special { path: path.clone() });
@@ -142,9 +114,7 @@ fn join_folder(folder: &Path) -> Result<Vec<u8>, DataError> {
         bytes.extend(fs::read(path).map_err(|e| unreadable(path, e))?);
     }
     if bytes.is_empty() {
-        return Err(DataError::Empty {
-            path: folder.to_owned(),
-        });
+        return Err(DataError::Empty { path: folder.to_owned() });
     }
     Ok(bytes)
 }

@@ -41,23 +41,17 @@ struct Page {
 }
 
 const DIGITS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
-const LETTERS: [&str; 16] = [
-    "a", "b", "c", "d", "e", "f", "g", "h", "k", "m", "n", "p", "r", "s", "t", "x",
-];
+const LETTERS: [&str; 16] = ["a", "b", "c", "d", "e", "f", "g", "h", "k", "m", "n", "p", "r", "s", "t", "x"];
 const DIGIT_WEIGHTS: [u32; 10] = [10, 9, 8, 7, 6, 6, 5, 5, 4, 4];
 
 /// Weights that fall as 1/(rank + 8), in whole numbers with the given sum; the list is turned by `shift` ranks.
 fn ranked(words: &[&'static str], sum: u32, shift: usize) -> Vec<(&'static str, u32)> {
     let raw = |i: usize| (1 << 16) / (i as u64 + 8);
     let raw_sum: u64 = (0..words.len()).map(raw).sum();
-    let mut weights: Vec<u32> = (0..words.len())
-        .map(|i| (raw(i) * u64::from(sum) / raw_sum) as u32)
-        .collect();
+    let mut weights: Vec<u32> = (0..words.len()).map(|i| (raw(i) * u64::from(sum) / raw_sum) as u32).collect();
     weights[0] += sum - weights.iter().sum::<u32>();
     let n = words.len();
-    (0..n)
-        .map(|i| (words[i], weights[(i + shift) % n]))
-        .collect()
+    (0..n).map(|i| (words[i], weights[(i + shift) % n])).collect()
 }
 
 impl Grammar {
@@ -77,13 +71,8 @@ impl Grammar {
             digits: Table::new(&digits),
             letters: Table::new(&LETTERS.map(|letter| (letter, 1))),
             phrases: phrases.collect(),
-            nouns: NOUNS
-                .iter()
-                .map(|nouns| Table::new(&ranked(nouns, 4096, 0)))
-                .collect(),
-            verbs: (0..GROUPS)
-                .map(|g| Table::new(&ranked(&VERBS, 4096, 6 * g)))
-                .collect(),
+            nouns: NOUNS.iter().map(|nouns| Table::new(&ranked(nouns, 4096, 0))).collect(),
+            verbs: (0..GROUPS).map(|g| Table::new(&ranked(&VERBS, 4096, 6 * g))).collect(),
             openers: Table::new(&[("The", 8), ("One", 4), ("Each", 2), ("This", 2)]),
             determiners: Table::new(&[("the", 8), ("one", 5), ("its", 2), ("every", 1)]),
             tails: Table::new(&[
@@ -128,11 +117,7 @@ impl Grammar {
     fn section(&self, w: &mut Writer, page: &Page, depth: usize) {
         loop {
             w.put(&" ".repeat(depth));
-            let (table, deepest) = if depth < DEEPEST {
-                (&self.blocks, false)
-            } else {
-                (&self.deepest_blocks, true)
-            };
+            let (table, deepest) = if depth < DEEPEST { (&self.blocks, false) } else { (&self.deepest_blocks, true) };
             match (w.choose(table), deepest) {
                 (0, _) => return,
                 (1, _) => self.paragraph(w, page),

@@ -99,11 +99,7 @@ mod tests {
             let n = f64::from(pages);
             let sigma = (n * p * (1.0 - p)).sqrt();
             let seen = f64::from(count[usize::from(first)]);
-            assert!(
-                (seen - n * p).abs() < 4.0 * sigma,
-                "{}: {seen} of {n}",
-                first as char
-            );
+            assert!((seen - n * p).abs() < 4.0 * sigma, "{}: {seen} of {n}", first as char);
         }
         for at in ends_of(bytes, b" kind=\"") {
             let p = match bytes[at] {
@@ -117,10 +113,7 @@ mod tests {
 
     /// Places right after a pattern.
     fn ends_of<'a>(bytes: &'a [u8], pattern: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
-        let ends = bytes
-            .windows(pattern.len())
-            .enumerate()
-            .filter(move |(_, w)| *w == pattern);
+        let ends = bytes.windows(pattern.len()).enumerate().filter(move |(_, w)| *w == pattern);
         ends.map(|(i, w)| i + w.len()).filter(|&i| i < bytes.len())
     }
 
@@ -144,10 +137,7 @@ mod tests {
             let range = split.range(SIZE);
             let n = range.len() as f64;
             let own = -text.log2_p(range) / n;
-            assert!(
-                (own - whole).abs() < 0.05 * whole,
-                "{split}: {own} against {whole}"
-            );
+            assert!((own - whole).abs() < 0.05 * whole, "{split}: {own} against {whole}");
         }
     }
 }

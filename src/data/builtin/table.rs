@@ -41,14 +41,8 @@ impl Table {
             weight_before.push(sum);
         }
         assert!(sum.is_power_of_two(), "weights sum to {sum}");
-        let entries = sorted
-            .into_iter()
-            .map(|(tag, &(text, _))| Entry { text, tag })
-            .collect();
-        Self {
-            entries,
-            weight_before,
-        }
+        let entries = sorted.into_iter().map(|(tag, &(text, _))| Entry { text, tag }).collect();
+        Self { entries, weight_before }
     }
 
     fn total(&self) -> u32 {
@@ -107,12 +101,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn with_capacity(size: usize) -> Self {
-        Self {
-            text: Vec::with_capacity(size),
-            bits: Vec::with_capacity(size),
-            draws: 0,
-            owed: 0.0,
-        }
+        Self { text: Vec::with_capacity(size), bits: Vec::with_capacity(size), draws: 0, owed: 0.0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -138,10 +127,7 @@ impl Writer {
 
     /// Writes a string of the table; returns its place in the list that the table was made from.
     pub(super) fn choose(&mut self, table: &Table) -> usize {
-        self.choose_of(Choice {
-            table,
-            favourite: None,
-        })
+        self.choose_of(Choice { table, favourite: None })
     }
 
     /// The same with a favourite, given by its place in that list.
@@ -162,10 +148,8 @@ impl Writer {
         for (k, &byte) in entries[picked].text.as_bytes().iter().enumerate() {
             let at = |e: &Entry| e.text.as_bytes().get(k).copied();
             let same = &entries[lo..hi];
-            (lo, hi) = (
-                lo + same.partition_point(|e| at(e) < Some(byte)),
-                lo + same.partition_point(|e| at(e) <= Some(byte)),
-            );
+            (lo, hi) =
+                (lo + same.partition_point(|e| at(e) < Some(byte)), lo + same.partition_point(|e| at(e) <= Some(byte)));
             let rest = choice.weight(lo, hi);
             self.push(byte, bits(weight, rest));
             weight = rest;
@@ -177,11 +161,7 @@ impl Writer {
 
 /// -log2 of `part / whole`.
 fn bits(whole: u32, part: u32) -> f64 {
-    if part == whole {
-        0.0
-    } else {
-        libm::log2(f64::from(whole) / f64::from(part))
-    }
+    if part == whole { 0.0 } else { libm::log2(f64::from(whole) / f64::from(part)) }
 }
 
 #[cfg(test)]
@@ -219,12 +199,7 @@ mod tests {
             "in." => vec![log(16.0, 10.0), 0.0, log(10.0, 7.0)],
             _ => vec![log(16.0, 3.0), 0.0, 0.0],
         };
-        assert!(
-            bits.iter()
-                .zip(&by_hand)
-                .all(|(a, b)| (a - b).abs() < 1e-15),
-            "{text} {bits:?} {by_hand:?}"
-        );
+        assert!(bits.iter().zip(&by_hand).all(|(a, b)| (a - b).abs() < 1e-15), "{text} {bits:?} {by_hand:?}");
     }
 
     /// Over many draws, each string comes as often as its probability says, and costs -log2 of it in all.
@@ -251,10 +226,7 @@ mod tests {
             for (n, p) in count.into_iter().zip(probabilities) {
                 let all = f64::from(DRAWS);
                 let sigma = (all * p * (1.0 - p)).sqrt();
-                assert!(
-                    (f64::from(n) - all * p).abs() < 4.0 * sigma,
-                    "{n} draws of {p}"
-                );
+                assert!((f64::from(n) - all * p).abs() < 4.0 * sigma, "{n} draws of {p}");
             }
         }
     }
