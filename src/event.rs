@@ -56,12 +56,9 @@ impl Cause {
     pub const fn blames_die(self) -> bool {
         match self {
             Self::DeviceLost | Self::Crashed | Self::Hung | Self::Protocol | Self::Start => true,
-            Self::BadSettings
-            | Self::Corpus
-            | Self::Bug
-            | Self::OutOfMemory
-            | Self::OutOfDeviceMemory
-            | Self::Disk => false,
+            Self::BadSettings | Self::Corpus | Self::Bug | Self::OutOfMemory | Self::OutOfDeviceMemory | Self::Disk => {
+                false
+            }
         }
     }
 }
@@ -103,9 +100,7 @@ impl Failure {
     pub fn new(cause: Cause, message: impl Into<String>) -> Self {
         let mut message = message.into();
         if message.len() > MESSAGE_BYTES {
-            let end = (0..=MESSAGE_BYTES)
-                .rev()
-                .find(|&i| message.is_char_boundary(i));
+            let end = (0..=MESSAGE_BYTES).rev().find(|&i| message.is_char_boundary(i));
             message.truncate(end.unwrap_or(0));
             message.push('…');
         }
@@ -176,8 +171,7 @@ impl fmt::Display for Halt {
 
 /// `SIGINT` for 2, and so on; `signal 40` for one without a common name.
 pub fn signal_name(signal: i32) -> String {
-    signal_hook::low_level::signal_name(signal)
-        .map_or_else(|| format!("signal {signal}"), str::to_owned)
+    signal_hook::low_level::signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
 /// What happened.
@@ -321,10 +315,7 @@ pub struct Stamped<'a> {
 impl<'a> Stamped<'a> {
     /// The event, now.
     pub fn now(event: &'a Event) -> Self {
-        Self {
-            time: rfc3339(SystemTime::now()),
-            event,
-        }
+        Self { time: rfc3339(SystemTime::now()), event }
     }
 }
 
@@ -333,28 +324,18 @@ impl<'a> Stamped<'a> {
 /// Days become a date by Howard Hinnant's `civil_from_days`
 /// (<https://howardhinnant.github.io/date_algorithms.html>). Times before 1970 read as its start.
 pub fn rfc3339(time: SystemTime) -> String {
-    let since = time
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z",
-        since.subsec_millis()
-    )
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", since.subsec_millis())
 }
 
 #[cfg(test)]
@@ -365,9 +346,7 @@ mod tests {
 
     #[test]
     fn stamps_are_utc_and_know_leap_years() {
-        let at = |secs, ms| {
-            rfc3339(SystemTime::UNIX_EPOCH + Duration::from_secs(secs) + Duration::from_millis(ms))
-        };
+        let at = |secs, ms| rfc3339(SystemTime::UNIX_EPOCH + Duration::from_secs(secs) + Duration::from_millis(ms));
         assert_eq!(at(0, 0), "1970-01-01T00:00:00.000Z");
         assert_eq!(at(951_782_399, 999), "2000-02-28T23:59:59.999Z");
         assert_eq!(at(951_782_400, 0), "2000-02-29T00:00:00.000Z");
@@ -385,17 +364,8 @@ mod tests {
 
     #[test]
     fn an_event_is_one_line_with_its_time_first() {
-        let event = Event::Stopping {
-            halt: Halt::Signal { signal: 2 },
-        };
-        let line = serde_json::to_string(&Stamped {
-            time: "T".into(),
-            event: &event,
-        })
-        .unwrap();
-        assert_eq!(
-            line,
-            r#"{"time":"T","event":"stopping","halt":{"why":"signal","signal":2}}"#
-        );
+        let event = Event::Stopping { halt: Halt::Signal { signal: 2 } };
+        let line = serde_json::to_string(&Stamped { time: "T".into(), event: &event }).unwrap();
+        assert_eq!(line, r#"{"time":"T","event":"stopping","halt":{"why":"signal","signal":2}}"#);
     }
 }

@@ -5,9 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::error_chain;
-use crate::event::{Cause, Failure};
-use crate::protocol::Assignment;
-use crate::worker::{self, Train, Trainers};
+use crate::worker;
 
 /// What a controller tells a worker on its command line.
 #[derive(Args)]
@@ -32,18 +30,12 @@ pub(super) struct WorkerArgs {
 
 /// Serves the controller to the end.
 pub(super) fn main(args: &WorkerArgs) -> ExitCode {
-    let options = worker::Options {
-        die: args.die,
-        cores: args.cores.clone(),
-        parent: args.parent,
-    };
+    let options = worker::Options { die: args.die, cores: args.cores.clone(), parent: args.parent };
     #[cfg(debug_assertions)]
     if let Some(script) = &args.script {
-        return report(worker::serve(&options, |link| {
-            worker::Scripted::load(script, link)
-        }));
+        return report(worker::serve(&options, |link| worker::Scripted::load(script, link)));
     }
-    report(worker::serve(&options, |_| Ok(NoTrainer)))
+    report(worker::serve(&options, |_| worker::CpuTrainers::new(args.threads)))
 }
 
 fn report(served: Result<(), worker::WorkerError>) -> ExitCode {
@@ -53,21 +45,5 @@ fn report(served: Result<(), worker::WorkerError>) -> ExitCode {
             eprintln!("{}", error_chain(&error));
             ExitCode::FAILURE
         }
-    }
-}
-
-struct NoTrainer;
-
-impl Trainers for NoTrainer {
-    fn backend(&self) -> &str {
-        "cpu"
-    }
-
-    fn simd(&self) -> &str {
-        "none"
-    }
-
-    fn begin(&mut self, _: &Assignment) -> Result<Box<dyn Train>, Failure> {
-        Err(Failure::new(Cause::BadSettings, "no trainer in this build"))
     }
 }

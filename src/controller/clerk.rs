@@ -102,11 +102,7 @@ const CLERKS: usize = 2;
 
 impl Clerks {
     /// Starts the threads; they end with the last sender of errands.
-    pub(super) fn start(
-        plan: &Arc<Plan>,
-        ledger: &Arc<dyn Ledger>,
-        inputs: &Sender<Input>,
-    ) -> std::io::Result<Self> {
+    pub(super) fn start(plan: &Arc<Plan>, ledger: &Arc<dyn Ledger>, inputs: &Sender<Input>) -> std::io::Result<Self> {
         let (errands, inbox) = crossbeam_channel::unbounded();
         for number in 0..CLERKS {
             let (plan, ledger) = (Arc::clone(plan), Arc::clone(ledger));

@@ -32,17 +32,11 @@ impl CpuDies {
     pub fn of_this_process(dies: Option<usize>, threads: usize) -> Result<Self, DiesError> {
         let allowed = cores_allowed()?;
         // Knows of the quota of a container, which the mask does not show.
-        let quota =
-            std::thread::available_parallelism().map_or(allowed.len(), std::num::NonZero::get);
+        let quota = std::thread::available_parallelism().map_or(allowed.len(), std::num::NonZero::get);
         Self::divide(&allowed, quota, dies, threads)
     }
 
-    fn divide(
-        allowed: &[usize],
-        quota: usize,
-        dies: Option<usize>,
-        threads: usize,
-    ) -> Result<Self, DiesError> {
+    fn divide(allowed: &[usize], quota: usize, dies: Option<usize>, threads: usize) -> Result<Self, DiesError> {
         if threads == 0 {
             return Err(DiesError::Zero("threads per die"));
         }
@@ -54,17 +48,9 @@ impl CpuDies {
         let cores = if shared {
             vec![allowed.to_vec(); dies]
         } else {
-            allowed
-                .chunks(threads)
-                .take(dies)
-                .map(<[usize]>::to_vec)
-                .collect()
+            allowed.chunks(threads).take(dies).map(<[usize]>::to_vec).collect()
         };
-        Ok(Self {
-            cores,
-            threads,
-            shared,
-        })
+        Ok(Self { cores, threads, shared })
     }
 }
 
@@ -72,38 +58,21 @@ impl CpuDies {
 mod tests {
     use super::*;
 
-    fn divide(
-        allowed: &[usize],
-        quota: usize,
-        dies: Option<usize>,
-        threads: usize,
-    ) -> (Vec<Vec<usize>>, bool) {
+    fn divide(allowed: &[usize], quota: usize, dies: Option<usize>, threads: usize) -> (Vec<Vec<usize>>, bool) {
         let dies = CpuDies::divide(allowed, quota, dies, threads).unwrap();
         (dies.cores, dies.shared)
     }
 
     #[test]
     fn a_core_belongs_to_one_die() {
-        assert_eq!(
-            divide(&[0, 1, 4, 5], 4, None, 1),
-            (vec![vec![0], vec![1], vec![4], vec![5]], false)
-        );
-        assert_eq!(
-            divide(&[0, 1, 4, 5, 7], 5, None, 2),
-            (vec![vec![0, 1], vec![4, 5]], false)
-        );
-        assert_eq!(
-            divide(&[2, 3, 9], 3, Some(2), 1),
-            (vec![vec![2], vec![3]], false)
-        );
+        assert_eq!(divide(&[0, 1, 4, 5], 4, None, 1), (vec![vec![0], vec![1], vec![4], vec![5]], false));
+        assert_eq!(divide(&[0, 1, 4, 5, 7], 5, None, 2), (vec![vec![0, 1], vec![4, 5]], false));
+        assert_eq!(divide(&[2, 3, 9], 3, Some(2), 1), (vec![vec![2], vec![3]], false));
     }
 
     #[test]
     fn a_quota_counts_where_nothing_is_asked() {
-        assert_eq!(
-            divide(&[0, 1, 2, 3], 2, None, 1),
-            (vec![vec![0], vec![1]], false)
-        );
+        assert_eq!(divide(&[0, 1, 2, 3], 2, None, 1), (vec![vec![0], vec![1]], false));
         assert_eq!(divide(&[0, 1, 2, 3], 2, Some(3), 1).0.len(), 3);
     }
 
@@ -115,13 +84,7 @@ mod tests {
 
     #[test]
     fn zero_is_refused() {
-        assert!(matches!(
-            CpuDies::divide(&[0], 1, Some(0), 1),
-            Err(DiesError::Zero(_))
-        ));
-        assert!(matches!(
-            CpuDies::divide(&[0], 1, None, 0),
-            Err(DiesError::Zero(_))
-        ));
+        assert!(matches!(CpuDies::divide(&[0], 1, Some(0), 1), Err(DiesError::Zero(_))));
+        assert!(matches!(CpuDies::divide(&[0], 1, None, 0), Err(DiesError::Zero(_))));
     }
 }

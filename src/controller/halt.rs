@@ -55,17 +55,7 @@ mod tests {
         assert_eq!(halted(Halt::Signal { signal: 2 }), 130);
         assert_eq!(halted(Halt::Signal { signal: 15 }), 143);
         assert_eq!(halted(Halt::NoDies), 1);
-        assert_eq!(
-            halted(Halt::Disk {
-                message: String::new()
-            }),
-            1
-        );
-        assert_eq!(
-            halted(Halt::FailedAlike {
-                failure: Failure::new(Cause::Bug, "")
-            }),
-            1
-        );
+        assert_eq!(halted(Halt::Disk { message: String::new() }), 1);
+        assert_eq!(halted(Halt::FailedAlike { failure: Failure::new(Cause::Bug, "") }), 1);
     }
 }

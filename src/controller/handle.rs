@@ -59,11 +59,7 @@ impl State {
         self.claim_more(fx);
         self.start_workers(now, fx);
         self.assign(fx);
-        if self
-            .dies
-            .iter()
-            .all(|die| matches!(die.state, DieState::Aside))
-        {
+        if self.dies.iter().all(|die| matches!(die.state, DieState::Aside)) {
             self.halt(Halt::NoDies, now, fx);
         }
     }
@@ -85,11 +81,7 @@ impl State {
             return;
         }
         fx.announce(Event::Stopping { halt: halt.clone() });
-        self.stop = Some(Stop {
-            halt,
-            since: now,
-            at_once: false,
-        });
+        self.stop = Some(Stop { halt, since: now, at_once: false });
         while let Some((run, claim)) = self.ready.pop_back() {
             self.give_back(run, claim, fx);
         }
@@ -127,8 +119,7 @@ impl State {
         let passed = now.saturating_duration_since(self.ticked);
         self.ticked = now;
         if passed > OWN_PAUSE {
-            self.workers()
-                .for_each(|(_, worker)| worker.heard += passed);
+            self.workers().for_each(|(_, worker)| worker.heard += passed);
             if let Some(stop) = &mut self.stop {
                 stop.since += passed;
             }
@@ -137,11 +128,7 @@ impl State {
             self.watch(die, now, fx);
         }
         let grace = self.limits.stop_grace;
-        if self
-            .stop
-            .as_ref()
-            .is_some_and(|stop| now.saturating_duration_since(stop.since) >= grace)
-        {
+        if self.stop.as_ref().is_some_and(|stop| now.saturating_duration_since(stop.since) >= grace) {
             self.kill_all(fx);
         }
     }
@@ -182,10 +169,6 @@ impl State {
     /// The attempt in a lane, if the lane exists and the place is the very one that was assigned.
     pub(super) fn busy(&mut self, die: usize, place: crate::protocol::Place) -> Option<&mut Busy> {
         let lane = usize::try_from(place.lane).ok()?;
-        self.worker(die)?
-            .lanes
-            .get_mut(lane)?
-            .as_mut()
-            .filter(|busy| busy.place == place)
+        self.worker(die)?.lanes.get_mut(lane)?.as_mut().filter(|busy| busy.place == place)
     }
 }

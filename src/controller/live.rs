@@ -62,20 +62,8 @@ pub fn run(
     let (sender, inputs) = crossbeam_channel::bounded(INPUTS);
     let _watch = signals::watch(sender.clone()).map_err(ControllerError::Signals)?;
     let clerks = Clerks::start(&plan, ledger, &sender).map_err(ControllerError::Thread)?;
-    let mut state = State::new(
-        plan,
-        finished,
-        options.cores.clone(),
-        options.limits,
-        Instant::now(),
-    );
-    let mut live = Live {
-        options,
-        clerks,
-        sender,
-        sink,
-        processes: HashMap::new(),
-    };
+    let mut state = State::new(plan, finished, options.cores.clone(), options.limits, Instant::now());
+    let mut live = Live { options, clerks, sender, sink, processes: HashMap::new() };
     Ok(turn(&mut state, &mut live, &inputs))
 }
 
@@ -125,13 +113,7 @@ impl Live<'_> {
 
 impl Effects for Live<'_> {
     fn start(&mut self, die: usize, worker: WorkerId) -> Result<u32, Failure> {
-        let process = Process::start(
-            &self.options.launch,
-            die,
-            &self.options.cores[die],
-            worker,
-            &self.sender,
-        )?;
+        let process = Process::start(&self.options.launch, die, &self.options.cores[die], worker, &self.sender)?;
         let pid = process.id();
         self.processes.insert(worker, process);
         Ok(pid)

@@ -31,11 +31,7 @@ impl Launch {
     /// This very program, even if its file has been replaced since it started: a worker of another build could
     /// compute other numbers.
     pub fn this_program(args: Vec<OsString>) -> Self {
-        Self {
-            program: PathBuf::from("/proc/self/exe"),
-            args,
-            env: Vec::new(),
-        }
+        Self { program: PathBuf::from("/proc/self/exe"), args, env: Vec::new() }
     }
 }
 
@@ -61,7 +57,9 @@ impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Status(status) => write!(f, "its process ended with status {status}"),
-            Self::Signal(9) => f.write_str("its process was killed by SIGKILL, which the kernel also sends when memory runs out"),
+            Self::Signal(9) => {
+                f.write_str("its process was killed by SIGKILL, which the kernel also sends when memory runs out")
+            }
             Self::Signal(signal) => write!(f, "its process was killed by {}", signal_name(*signal)),
             Self::Unknown => f.write_str("its process ended in an unknown way"),
         }
@@ -99,12 +97,7 @@ impl Process {
         let mut child = Command::new(&launch.program)
             .arg0("diesweep")
             .arg("worker")
-            .args([
-                "--die",
-                &die.to_string(),
-                "--parent",
-                &std::process::id().to_string(),
-            ])
+            .args(["--die", &die.to_string(), "--parent", &std::process::id().to_string()])
             .args(["--cores", &cores.join(",")])
             .args(&launch.args)
             .envs(launch.env.iter().map(|(key, value)| (key, value)))
@@ -113,30 +106,16 @@ impl Process {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
-            .map_err(|error| {
-                Failure::new(
-                    Cause::Start,
-                    format!("the worker cannot be started: {error}"),
-                )
-            })?;
+            .map_err(|error| Failure::new(Cause::Start, format!("the worker cannot be started: {error}")))?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let (outbox, lines) = crossbeam_channel::unbounded();
         let tail = Arc::default();
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let mut process = Self {
-            child,
-            reaped: false,
-            pid,
-            outbox,
-            tail,
-        };
+        let mut process = Self { child, reaped: false, pid, outbox, tail };
         if let Err(error) = process.attend(pipes, lines, id, inputs) {
             process.kill();
             process.reap();
-            return Err(Failure::new(
-                Cause::Start,
-                format!("a thread cannot be started: {error}"),
-            ));
+            return Err(Failure::new(Cause::Start, format!("a thread cannot be started: {error}")));
         }
         Ok(process)
     }
@@ -153,19 +132,13 @@ impl Process {
             return Err(io::Error::other("a pipe is missing"));
         };
         let spawn = |name: &str, body: Box<dyn FnOnce() + Send>| {
-            std::thread::Builder::new()
-                .name(format!("{name} {}", id.0))
-                .spawn(body)
-                .map(drop)
+            std::thread::Builder::new().name(format!("{name} {}", id.0)).spawn(body).map(drop)
         };
         spawn("to worker", Box::new(move || write(stdin, &lines)))?;
         let sender = inputs.clone();
         spawn("from worker", Box::new(move || read(stdout, id, &sender)))?;
         let tail = Arc::clone(&self.tail);
-        spawn(
-            "errors of worker",
-            Box::new(move || keep_tail(stderr, &tail)),
-        )?;
+        spawn("errors of worker", Box::new(move || keep_tail(stderr, &tail)))?;
         let (sender, pid) = (inputs.clone(), self.pid);
         spawn("end of worker", Box::new(move || wait(pid, id, &sender)))
     }
@@ -207,10 +180,7 @@ impl Process {
     pub(super) fn last_words(&self, folder: Option<&Path>) -> Option<String> {
         let in_attempt = folder.and_then(|folder| end_of_file(&folder.join("worker.log")).ok());
         let outside = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
-        in_attempt
-            .as_deref()
-            .and_then(last_lines)
-            .or_else(|| last_lines(&outside.0))
+        in_attempt.as_deref().and_then(last_lines).or_else(|| last_lines(&outside.0))
     }
 }
 
@@ -227,7 +197,7 @@ fn write(mut stdin: ChildStdin, lines: &Receiver<Vec<u8>>) {
 fn read(stdout: ChildStdout, id: WorkerId, inputs: &Sender<Input>) {
     let mut lines = Lines::new(BufReader::new(stdout));
     loop {
-        match lines.next::<FromWorker>() {
+        match lines.read::<FromWorker>() {
             Ok(Some(message)) => {
                 if inputs.send(Input::Message(id, Box::new(message))).is_err() {
                     return;
@@ -235,8 +205,7 @@ fn read(stdout: ChildStdout, id: WorkerId, inputs: &Sender<Input>) {
             }
             Ok(None) => break,
             Err(error) => {
-                let source = std::error::Error::source(&error)
-                    .map_or_else(String::new, |source| format!(": {source}"));
+                let source = std::error::Error::source(&error).map_or_else(String::new, |source| format!(": {source}"));
                 let _ = inputs.send(Input::Broken(id, format!("{error}{source}")));
                 let _ = io::copy(&mut lines.into_inner(), &mut io::sink());
                 break;
@@ -261,10 +230,7 @@ fn keep_tail(mut stderr: ChildStderr, tail: &Mutex<Tail>) {
 fn wait(pid: Option<Pid>, id: WorkerId, inputs: &Sender<Input>) {
     let exit = loop {
         let Some(pid) = pid else { break Exit::Unknown };
-        match waitid(
-            WaitId::Pid(pid),
-            WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
-        ) {
+        match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
             Ok(Some(status)) => {
                 break match (status.exit_status(), status.terminating_signal()) {
                     (Some(status), _) => Exit::Status(status),
@@ -293,23 +259,10 @@ fn last_lines(bytes: &[u8]) -> Option<String> {
     const LINES: usize = 3;
     const CHARS: usize = 400;
     let text = String::from_utf8_lossy(bytes);
-    let telling = |line: &&str| {
-        !line.trim().is_empty() && !line.starts_with("note: run with `RUST_BACKTRACE")
-    };
-    let mut lines: Vec<&str> = text
-        .lines()
-        .rev()
-        .filter(telling)
-        .take(LINES)
-        .map(str::trim)
-        .collect();
+    let telling = |line: &&str| !line.trim().is_empty() && !line.starts_with("note: run with `RUST_BACKTRACE");
+    let mut lines: Vec<&str> = text.lines().rev().filter(telling).take(LINES).map(str::trim).collect();
     lines.reverse();
-    let shown: String = lines
-        .join(" | ")
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(CHARS)
-        .collect();
+    let shown: String = lines.join(" | ").chars().filter(|c| !c.is_control()).take(CHARS).collect();
     (!shown.is_empty()).then_some(shown)
 }
 
@@ -327,14 +280,8 @@ mod tests {
 
     #[test]
     fn an_exit_is_said_in_words() {
-        assert_eq!(
-            Exit::Status(3).to_string(),
-            "its process ended with status 3"
-        );
-        assert_eq!(
-            Exit::Signal(6).to_string(),
-            "its process was killed by SIGABRT"
-        );
+        assert_eq!(Exit::Status(3).to_string(), "its process ended with status 3");
+        assert_eq!(Exit::Signal(6).to_string(), "its process was killed by SIGABRT");
         assert!(Exit::Signal(9).to_string().contains("memory"));
     }
 }

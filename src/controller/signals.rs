@@ -22,29 +22,23 @@ impl Drop for Watch {
 pub(super) fn watch(inputs: Sender<Input>) -> std::io::Result<Watch> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let taken = [SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
-    let wanted = taken
-        .into_iter()
-        .filter(|&signal| signal != SIGHUP || !ignored(&status, signal));
+    let wanted = taken.into_iter().filter(|&signal| signal != SIGHUP || !ignored(&status, signal));
     let mut signals = Signals::new(wanted)?;
     let handle = signals.handle();
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
-            for signal in signals.forever() {
-                if inputs.send(Input::Signal(signal)).is_err() {
-                    return;
-                }
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for signal in signals.forever() {
+            if inputs.send(Input::Signal(signal)).is_err() {
+                return;
             }
-        })?;
+        }
+    })?;
     Ok(Watch { handle })
 }
 
 /// Whether `/proc/<pid>/status` says that the signal is ignored.
 fn ignored(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask
-        .and_then(|text| u64::from_str_radix(text.trim(), 16).ok())
-        .unwrap_or(0);
+    let mask = mask.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
     mask >> (signal - 1) & 1 == 1
 }
 

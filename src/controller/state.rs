@@ -56,10 +56,7 @@ pub(super) enum RunState {
     /// In a lane.
     Running,
     /// It has a result that is not on disk yet.
-    Publishing {
-        at: At,
-        outcome: Box<crate::run::Outcome>,
-    },
+    Publishing { at: At, outcome: Box<crate::run::Outcome> },
     /// Its result is on disk.
     Finished,
     /// Given up.
@@ -202,19 +199,9 @@ impl State {
         limits: Limits,
         now: Instant,
     ) -> Self {
-        let entry = |&done: &bool| RunEntry {
-            state: if done {
-                RunState::Finished
-            } else {
-                RunState::Waiting
-            },
-            failures: 0,
-        };
-        let die = |cores| Die {
-            state: DieState::Down { until: now },
-            cores,
-            faults: Vec::new(),
-        };
+        let entry =
+            |&done: &bool| RunEntry { state: if done { RunState::Finished } else { RunState::Waiting }, failures: 0 };
+        let die = |cores| Die { state: DieState::Down { until: now }, cores, faults: Vec::new() };
         Self {
             waiting: (0..plan.runs.len()).filter(|&run| !finished[run]).collect(),
             runs: finished.iter().map(entry).collect(),
@@ -245,29 +232,19 @@ impl State {
     /// The attempt as events name it.
     pub(super) fn at(&self, run: usize, attempt: u32, die: usize) -> At {
         let planned = self.run(run);
-        At {
-            run: planned.id,
-            attempt,
-            die,
-            label: label(planned),
-        }
+        At { run: planned.id, attempt, die, label: label(planned) }
     }
 
     pub(super) fn workers(&mut self) -> impl Iterator<Item = (usize, &mut Worker)> {
-        self.dies
-            .iter_mut()
-            .enumerate()
-            .filter_map(|(die, entry)| match &mut entry.state {
-                DieState::Up(worker) => Some((die, worker)),
-                DieState::Down { .. } | DieState::Aside => None,
-            })
+        self.dies.iter_mut().enumerate().filter_map(|(die, entry)| match &mut entry.state {
+            DieState::Up(worker) => Some((die, worker)),
+            DieState::Down { .. } | DieState::Aside => None,
+        })
     }
 
     /// The die of a worker that is still known.
     pub(super) fn die_of(&mut self, id: WorkerId) -> Option<usize> {
-        self.workers()
-            .find(|(_, worker)| worker.id == id)
-            .map(|(die, _)| die)
+        self.workers().find(|(_, worker)| worker.id == id).map(|(die, _)| die)
     }
 
     pub(super) fn worker(&mut self, die: usize) -> Option<&mut Worker> {
@@ -298,10 +275,7 @@ impl State {
     /// How it all ended; `None` while something is to be waited for.
     pub(super) fn conclusion(&self) -> Option<Conclusion> {
         let at_once = self.stop.as_ref().is_some_and(|stop| stop.at_once);
-        let up = self
-            .dies
-            .iter()
-            .any(|die| matches!(die.state, DieState::Up(_)));
+        let up = self.dies.iter().any(|die| matches!(die.state, DieState::Up(_)));
         if !at_once && (up || self.pending > 0 || (self.stop.is_none() && !self.settled())) {
             return None;
         }
@@ -309,10 +283,7 @@ impl State {
         let elsewhere = self.count(|state| matches!(state, RunState::Elsewhere)) > 0;
         Some(match &self.stop {
             Some(stop) if !self.settled() => Conclusion::Halted(stop.halt.clone()),
-            Some(Stop {
-                halt: halt @ Halt::FailedAlike { .. },
-                ..
-            }) => Conclusion::Halted(halt.clone()),
+            Some(Stop { halt: halt @ Halt::FailedAlike { .. }, .. }) => Conclusion::Halted(halt.clone()),
             _ if failed => Conclusion::SomeFailed,
             _ if elsewhere => Conclusion::Elsewhere,
             _ => Conclusion::Complete,
@@ -331,21 +302,12 @@ impl State {
             })
             .collect();
         let finished = self.count(|state| *state == RunState::Finished);
-        Summary {
-            conclusion,
-            finished,
-            left: self.runs.len() - finished - failed.len(),
-            failed,
-        }
+        Summary { conclusion, finished, left: self.runs.len() - finished - failed.len(), failed }
     }
 }
 
 /// A run in words: `sr4 target_step=0.003 seed=1234`.
 pub(super) fn label(run: &PlannedRun) -> String {
-    let axes: String = run
-        .axes
-        .iter()
-        .map(|axis| format!("{}={} ", axis.axis, axis.value))
-        .collect();
+    let axes: String = run.axes.iter().map(|axis| format!("{}={} ", axis.axis, axis.value)).collect();
     format!("{} {axes}seed={}", run.arm, run.seed)
 }

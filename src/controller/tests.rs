@@ -29,10 +29,7 @@ fn settings(steps: u64) -> Settings {
         "scale_lr_mode": "lr", "scale_init": "fan_in", "q_clamp": 7, "theta": 2, "dither": true, "dither_seed": 1,
         "eval_weights": "fresh", "speed_counts_eval": false, "save_final": false
     }"#;
-    Settings {
-        steps,
-        ..serde_json::from_str(text).unwrap()
-    }
+    Settings { steps, ..serde_json::from_str(text).unwrap() }
 }
 
 fn plan(runs: u64) -> Plan {
@@ -50,10 +47,7 @@ fn plan(runs: u64) -> Plan {
         axes: vec![],
         runs: (1..=runs).map(run).collect(),
         configurations: vec![],
-        compare: Compare {
-            baseline: "adamw".into(),
-            metric: Metric::ValBpb,
-        },
+        compare: Compare { baseline: "adamw".into(), metric: Metric::ValBpb },
         corpora: vec![],
         options: RunOptions { attempts: 3 },
         notes: vec![],
@@ -124,20 +118,8 @@ impl Stage {
         let now = Instant::now();
         let finished = vec![false; usize::try_from(runs).unwrap()];
         let cores = (0..dies).map(|die| vec![die]).collect();
-        let state = State::new(
-            Arc::new(plan(runs)),
-            &finished,
-            cores,
-            Limits::default(),
-            now,
-        );
-        let mut stage = Self {
-            state,
-            fx: Recorded::default(),
-            now,
-            attempts: 0,
-            prompt: true,
-        };
+        let state = State::new(Arc::new(plan(runs)), &finished, cores, Limits::default(), now);
+        let mut stage = Self { state, fx: Recorded::default(), now, attempts: 0, prompt: true };
         stage.put(Input::Tick);
         stage
     }
@@ -157,16 +139,8 @@ impl Stage {
             && let Some(run) = self.fx.claims.pop_front()
         {
             self.attempts += 1;
-            let claim = Claim {
-                attempt: self.attempts,
-                folder: PathBuf::from("/nowhere"),
-            };
-            handle(
-                &mut self.state,
-                self.now,
-                Input::Claimed(run, Ok(Claimed::Ours(claim))),
-                &mut self.fx,
-            );
+            let claim = Claim { attempt: self.attempts, folder: PathBuf::from("/nowhere") };
+            handle(&mut self.state, self.now, Input::Claimed(run, Ok(Claimed::Ours(claim))), &mut self.fx);
         }
     }
 
@@ -175,12 +149,7 @@ impl Stage {
     }
 
     fn hello(&mut self, die: usize, worker: WorkerId) {
-        self.say(
-            worker,
-            FromWorker::Hello {
-                hello: greeting(die, worker),
-            },
-        );
+        self.say(worker, FromWorker::Hello { hello: greeting(die, worker) });
     }
 
     fn last_worker(&self) -> WorkerId {
@@ -193,12 +162,7 @@ impl Stage {
             ToWorker::Assign { assignment } if *id == worker => Some((**assignment).clone()),
             _ => None,
         };
-        self.fx
-            .sent
-            .iter()
-            .rev()
-            .find_map(to)
-            .expect("nothing assigned")
+        self.fx.sent.iter().rev().find_map(to).expect("nothing assigned")
     }
 
     fn end(&mut self, worker: WorkerId, end: End) {
@@ -207,12 +171,7 @@ impl Stage {
     }
 
     fn finish(&mut self, worker: WorkerId) {
-        self.end(
-            worker,
-            End::Result {
-                outcome: Box::new(outcome(10)),
-            },
-        );
+        self.end(worker, End::Result { outcome: Box::new(outcome(10)) });
     }
 
     fn publish_all(&mut self) {
@@ -240,11 +199,7 @@ impl Stage {
     }
 
     fn aside(&self) -> usize {
-        self.fx
-            .events
-            .iter()
-            .filter(|event| matches!(event, Event::DieSetAside { .. }))
-            .count()
+        self.fx.events.iter().filter(|event| matches!(event, Event::DieSetAside { .. })).count()
     }
 }
 
@@ -262,10 +217,7 @@ fn greeting(die: usize, worker: WorkerId) -> Hello {
 
 fn outcome(steps: u64) -> Outcome {
     Outcome {
-        ending: Ending::Diverged {
-            step: 1,
-            loss: f64::NAN,
-        },
+        ending: Ending::Diverged { step: 1, loss: f64::NAN },
         steps,
         skipped: 0,
         best_val_bpb: None,
@@ -276,34 +228,12 @@ fn outcome(steps: u64) -> Outcome {
 }
 
 fn row(step: u64) -> Row {
-    let timing = Timing {
-        step_sec: 0.0,
-        tok_per_sec: 0.0,
-        elapsed_sec: 0.0,
-        eta_sec: 0.0,
-    };
-    Row {
-        step,
-        train_bpb: 1.0,
-        val_bpb: 1.0,
-        val_acc: 0.5,
-        grad_norm: 1.0,
-        lr: 1.0,
-        panel: None,
-        timing,
-    }
+    let timing = Timing { step_sec: 0.0, tok_per_sec: 0.0, elapsed_sec: 0.0, eta_sec: 0.0 };
+    Row { step, train_bpb: 1.0, val_bpb: 1.0, val_acc: 0.5, grad_norm: 1.0, lr: 1.0, panel: None, timing }
 }
 
 fn pulse(place: Place, still_ms: u64, usual_ms: Option<u64>) -> FromWorker {
-    FromWorker::Beat {
-        pulses: vec![Pulse {
-            place,
-            phase: Phase::Training,
-            step: Some(3),
-            still_ms,
-            usual_ms,
-        }],
-    }
+    FromWorker::Beat { pulses: vec![Pulse { place, phase: Phase::Training, step: Some(3), still_ms, usual_ms }] }
 }
 
 #[test]
@@ -370,19 +300,8 @@ fn a_crashed_run_is_tried_again_until_its_attempts_are_used_up() {
             stage.hello(0, stage.last_worker());
         }
     }
-    assert_eq!(
-        stage.failures(),
-        [
-            (Cause::Crashed, true),
-            (Cause::Crashed, true),
-            (Cause::Crashed, false)
-        ]
-    );
-    assert_eq!(
-        stage.aside(),
-        0,
-        "one run that fails three times speaks against the run, not the die"
-    );
+    assert_eq!(stage.failures(), [(Cause::Crashed, true), (Cause::Crashed, true), (Cause::Crashed, false)]);
+    assert_eq!(stage.aside(), 0, "one run that fails three times speaks against the run, not the die");
     assert_eq!(stage.state.conclusion(), Some(Conclusion::SomeFailed));
 }
 
@@ -391,12 +310,7 @@ fn what_another_attempt_would_only_repeat_is_not_tried_again() {
     for cause in [Cause::BadSettings, Cause::Bug, Cause::Corpus] {
         let mut stage = Stage::ready(2, 1);
         let worker = stage.last_worker();
-        stage.end(
-            worker,
-            End::Failed {
-                failure: Failure::new(cause, "no"),
-            },
-        );
+        stage.end(worker, End::Failed { failure: Failure::new(cause, "no") });
         assert_eq!(stage.failures(), [(cause, false)]);
         stage.finish(worker);
         stage.publish_all();
@@ -411,21 +325,13 @@ fn three_runs_that_fail_alike_stop_the_sweep() {
     let worker = stage.last_worker();
     let failure = Failure::new(Cause::BadSettings, "no such thing");
     for _ in 0..3 {
-        stage.end(
-            worker,
-            End::Failed {
-                failure: failure.clone(),
-            },
-        );
+        stage.end(worker, End::Failed { failure: failure.clone() });
     }
     assert!(stage.fx.sent.contains(&(worker, ToWorker::Shutdown)));
     stage.gone(worker, Exit::Status(0));
     // A lane was filled again before the third failure was known? Then its attempt is given up.
     let conclusion = stage.state.conclusion().unwrap();
-    assert_eq!(
-        conclusion,
-        Conclusion::Halted(Halt::FailedAlike { failure })
-    );
+    assert_eq!(conclusion, Conclusion::Halted(Halt::FailedAlike { failure }));
     assert_eq!(conclusion.exit_code(), 1);
 }
 
@@ -433,12 +339,7 @@ fn three_runs_that_fail_alike_stop_the_sweep() {
 fn different_failures_or_a_result_before_do_not_stop_the_sweep() {
     let fail = |stage: &mut Stage, text: &str| {
         let worker = stage.last_worker();
-        stage.end(
-            worker,
-            End::Failed {
-                failure: Failure::new(Cause::BadSettings, text),
-            },
-        );
+        stage.end(worker, End::Failed { failure: Failure::new(Cause::BadSettings, text) });
     };
     let mut stage = Stage::ready(9, 1);
     ["a", "a", "b", "a", "a", "a"].iter().for_each(|text| fail(&mut stage, text));
@@ -455,14 +356,7 @@ fn a_die_that_fails_three_times_in_a_row_is_set_aside_and_the_others_go_on() {
     let good = stage.fx.started[0].1;
     stage.finish(good);
     for _ in 0..3 {
-        let bad = stage
-            .fx
-            .started
-            .iter()
-            .rev()
-            .find(|(die, _)| *die == 1)
-            .unwrap()
-            .1;
+        let bad = stage.fx.started.iter().rev().find(|(die, _)| *die == 1).unwrap().1;
         stage.gone(bad, Exit::Signal(11));
         stage.pass(1.0);
         if let Some((die @ 1, next)) = stage.fx.started.last().copied()
@@ -473,21 +367,12 @@ fn a_die_that_fails_three_times_in_a_row_is_set_aside_and_the_others_go_on() {
     }
     assert_eq!(stage.aside(), 1);
     let started = stage.fx.started.len();
-    while stage
-        .state
-        .runs
-        .iter()
-        .any(|entry| entry.state == super::state::RunState::Running)
-    {
+    while stage.state.runs.iter().any(|entry| entry.state == super::state::RunState::Running) {
         stage.finish(good);
         stage.publish_all();
     }
     stage.gone(good, Exit::Status(0));
-    assert_eq!(
-        stage.fx.started.len(),
-        started,
-        "no worker for a die that is set aside"
-    );
+    assert_eq!(stage.fx.started.len(), started, "no worker for a die that is set aside");
     assert_eq!(stage.state.conclusion(), Some(Conclusion::Complete));
 }
 
@@ -500,61 +385,24 @@ fn a_sweep_without_dies_stops() {
     }
     (0..10).for_each(|_| stage.pass(1.0));
     assert_eq!(stage.aside(), 2);
-    assert_eq!(
-        stage.state.conclusion(),
-        Some(Conclusion::Halted(Halt::NoDies))
-    );
+    assert_eq!(stage.state.conclusion(), Some(Conclusion::Halted(Halt::NoDies)));
 }
 
 #[test]
 fn rubbish_kills_the_worker_that_sent_it_and_nobody_else() {
-    let place = Place {
-        lane: 0,
-        run: RunId::from_bits(1),
-        attempt: 1,
-    };
-    let stranger = Place {
-        attempt: 7,
-        ..place
-    };
+    let place = Place { lane: 0, run: RunId::from_bits(1), attempt: 1 };
+    let stranger = Place { attempt: 7, ..place };
     let beyond = Place { lane: 1, ..place };
     let bad = [
-        FromWorker::Row {
-            place: stranger,
-            row: row(1),
-        },
-        FromWorker::Row {
-            place: beyond,
-            row: row(1),
-        },
-        FromWorker::Row {
-            place,
-            row: row(10),
-        },
+        FromWorker::Row { place: stranger, row: row(1) },
+        FromWorker::Row { place: beyond, row: row(1) },
+        FromWorker::Row { place, row: row(10) },
         FromWorker::Checkpointed { place, step: 10 },
-        FromWorker::Checkpointed {
-            place: stranger,
-            step: 1,
-        },
-        FromWorker::Ended {
-            place: stranger,
-            end: End::Result {
-                outcome: Box::new(outcome(1)),
-            },
-        },
-        FromWorker::Ended {
-            place,
-            end: End::Result {
-                outcome: Box::new(outcome(11)),
-            },
-        },
-        FromWorker::Ended {
-            place,
-            end: End::Cancelled { step: None },
-        },
-        FromWorker::Hello {
-            hello: greeting(0, WorkerId(1)),
-        },
+        FromWorker::Checkpointed { place: stranger, step: 1 },
+        FromWorker::Ended { place: stranger, end: End::Result { outcome: Box::new(outcome(1)) } },
+        FromWorker::Ended { place, end: End::Result { outcome: Box::new(outcome(11)) } },
+        FromWorker::Ended { place, end: End::Cancelled { step: None } },
+        FromWorker::Hello { hello: greeting(0, WorkerId(1)) },
         pulse(stranger, 0, None),
     ];
     for message in bad {
@@ -563,13 +411,7 @@ fn rubbish_kills_the_worker_that_sent_it_and_nobody_else() {
         stage.say(bad, message.clone());
         assert_eq!(stage.fx.killed, [bad], "{message:?}");
         // What it says after that does not count.
-        stage.say(
-            bad,
-            FromWorker::Row {
-                place: stranger,
-                row: row(1),
-            },
-        );
+        stage.say(bad, FromWorker::Row { place: stranger, row: row(1) });
         stage.gone(bad, Exit::Signal(9));
         assert_eq!(stage.failures(), [(Cause::Protocol, true)], "{message:?}");
         stage.finish(good);
@@ -651,12 +493,7 @@ fn the_first_signal_lets_the_step_in_hand_end() {
     stage.put(Input::Signal(15));
     for worker in [a, b] {
         let place = stage.assigned(worker).place;
-        assert!(
-            stage
-                .fx
-                .sent
-                .contains(&(worker, ToWorker::Cancel { place }))
-        );
+        assert!(stage.fx.sent.contains(&(worker, ToWorker::Cancel { place })));
     }
     assert!(stage.fx.killed.is_empty());
     assert!(!stage.fx.released.is_empty(), "claims ahead are given back");
@@ -664,11 +501,7 @@ fn the_first_signal_lets_the_step_in_hand_end() {
     stage.finish(a);
     stage.end(b, End::Cancelled { step: Some(2) });
     [a, b].into_iter().for_each(|worker| stage.gone(worker, Exit::Status(0)));
-    assert_eq!(
-        stage.state.conclusion(),
-        None,
-        "a result is still to be published"
-    );
+    assert_eq!(stage.state.conclusion(), None, "a result is still to be published");
     stage.publish_all();
     let conclusion = stage.state.conclusion().unwrap();
     assert_eq!(conclusion.exit_code(), 143);
@@ -692,13 +525,7 @@ fn a_worker_that_does_not_stop_in_time_is_killed_and_its_run_is_no_failure() {
     assert_eq!(stage.fx.killed, [worker]);
     stage.gone(worker, Exit::Signal(9));
     assert!(stage.failures().is_empty());
-    assert_eq!(
-        stage
-            .state
-            .conclusion()
-            .map(|conclusion| conclusion.exit_code()),
-        Some(130)
-    );
+    assert_eq!(stage.state.conclusion().map(|conclusion| conclusion.exit_code()), Some(130));
 }
 
 #[test]
@@ -708,13 +535,7 @@ fn the_second_signal_stops_at_once() {
     assert_eq!(stage.state.conclusion(), None);
     stage.put(Input::Signal(15));
     assert_eq!(stage.fx.killed.len(), 2);
-    assert_eq!(
-        stage
-            .state
-            .conclusion()
-            .map(|conclusion| conclusion.exit_code()),
-        Some(143)
-    );
+    assert_eq!(stage.state.conclusion().map(|conclusion| conclusion.exit_code()), Some(143));
 }
 
 #[test]
@@ -725,27 +546,16 @@ fn a_claim_that_is_answered_after_the_signal_is_given_back() {
     stage.gone(stage.last_worker(), Exit::Status(0));
     assert_eq!(stage.state.conclusion(), None);
     for run in stage.fx.claims.drain(..).collect::<Vec<_>>() {
-        let claim = Claim {
-            attempt: 1,
-            folder: PathBuf::from("/nowhere"),
-        };
+        let claim = Claim { attempt: 1, folder: PathBuf::from("/nowhere") };
         stage.put(Input::Claimed(run, Ok(Claimed::Ours(claim))));
     }
     assert_eq!(stage.fx.released, [0, 1]);
-    assert_eq!(
-        stage
-            .state
-            .conclusion()
-            .map(|conclusion| conclusion.exit_code()),
-        Some(130)
-    );
+    assert_eq!(stage.state.conclusion().map(|conclusion| conclusion.exit_code()), Some(130));
 }
 
 #[test]
 fn a_full_disk_stops_the_sweep_and_loses_nothing() {
-    let full = || LedgerError {
-        message: "results/x cannot be written: no space left on device".into(),
-    };
+    let full = || LedgerError { message: "results/x cannot be written: no space left on device".into() };
     let mut stage = Stage::ready(3, 1);
     let worker = stage.last_worker();
     stage.finish(worker);
@@ -753,22 +563,12 @@ fn a_full_disk_stops_the_sweep_and_loses_nothing() {
     stage.end(worker, End::Cancelled { step: None });
     stage.gone(worker, Exit::Status(0));
     let conclusion = stage.state.conclusion().unwrap();
-    assert_eq!(
-        conclusion,
-        Conclusion::Halted(Halt::Disk {
-            message: full().message
-        })
-    );
+    assert_eq!(conclusion, Conclusion::Halted(Halt::Disk { message: full().message }));
     assert_eq!(stage.state.summary(conclusion).left, 3);
 
     let mut stage = Stage::ready(3, 1);
     let worker = stage.last_worker();
-    stage.end(
-        worker,
-        End::Failed {
-            failure: Failure::new(Cause::Disk, "log.csv: no space left"),
-        },
-    );
+    stage.end(worker, End::Failed { failure: Failure::new(Cause::Disk, "log.csv: no space left") });
     assert_eq!(stage.failures(), [(Cause::Disk, true)]);
     assert!(stage.state.stop.is_some());
 }
@@ -780,12 +580,7 @@ fn runs_of_others_are_left_to_them() {
     let claims: Vec<usize> = stage.fx.claims.drain(..).collect();
     assert_eq!(claims, [0, 1]);
     stage.put(Input::Claimed(0, Ok(Claimed::Finished)));
-    stage.put(Input::Claimed(
-        1,
-        Ok(Claimed::Elsewhere {
-            holder: "a host".into(),
-        }),
-    ));
+    stage.put(Input::Claimed(1, Ok(Claimed::Elsewhere { holder: "a host".into() })));
     let worker = stage.last_worker();
     stage.gone(worker, Exit::Status(0));
     let conclusion = stage.state.conclusion().unwrap();
@@ -818,19 +613,7 @@ impl Stage {
     fn bare(runs: u64) -> Self {
         let now = Instant::now();
         let finished = vec![false; usize::try_from(runs).unwrap()];
-        let state = State::new(
-            Arc::new(plan(runs)),
-            &finished,
-            vec![vec![0]],
-            Limits::default(),
-            now,
-        );
-        Self {
-            state,
-            fx: Recorded::default(),
-            now,
-            attempts: 0,
-            prompt: false,
-        }
+        let state = State::new(Arc::new(plan(runs)), &finished, vec![vec![0]], Limits::default(), now);
+        Self { state, fx: Recorded::default(), now, attempts: 0, prompt: false }
     }
 }

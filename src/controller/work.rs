@@ -7,7 +7,9 @@ use super::effects::Effects;
 use super::state::{Busy, DieState, Early, Mood, RunState, State, label};
 use super::workers::stray;
 use crate::event::{Cause, Event, Failure, Halt};
+use crate::plan::CorpusInfo;
 use crate::protocol::{Assignment, End, Place, ToWorker};
+use crate::settings::{Data, Settings};
 
 /// Failures that are alike, and nothing but them, that stop a sweep at its beginning.
 const ALIKE: usize = 3;
@@ -24,9 +26,7 @@ impl State {
         let mut wanted = 0;
         for die in &self.dies {
             wanted += match &die.state {
-                DieState::Up(worker) => {
-                    1 + worker.lanes.iter().filter(|lane| lane.is_none()).count()
-                }
+                DieState::Up(worker) => 1 + worker.lanes.iter().filter(|lane| lane.is_none()).count(),
                 DieState::Down { .. } => 2,
                 DieState::Aside => 0,
             };
@@ -61,21 +61,12 @@ impl State {
             }
             Ok(Claimed::Elsewhere { holder }) => {
                 self.set(run, RunState::Elsewhere);
-                fx.announce(Event::RunElsewhere {
-                    run: self.run(run).id,
-                    holder,
-                });
+                fx.announce(Event::RunElsewhere { run: self.run(run).id, holder });
             }
             Err(error) => {
                 self.set(run, RunState::Waiting);
                 self.waiting.push_front(run);
-                self.halt(
-                    Halt::Disk {
-                        message: error.message,
-                    },
-                    now,
-                    fx,
-                );
+                self.halt(Halt::Disk { message: error.message }, now, fx);
             }
         }
     }
@@ -93,27 +84,15 @@ impl State {
     }
 
     fn free_lane(&mut self, die: usize) -> Option<usize> {
-        let worker = self
-            .worker(die)
-            .filter(|worker| worker.mood == Mood::Live && worker.closed.is_none())?;
+        let worker = self.worker(die).filter(|worker| worker.mood == Mood::Live && worker.closed.is_none())?;
         worker.lanes.iter().position(Option::is_none)
     }
 
-    fn assign_to(
-        &mut self,
-        die: usize,
-        lane: usize,
-        run: usize,
-        claim: Claim,
-        fx: &mut dyn Effects,
-    ) {
+    fn assign_to(&mut self, die: usize, lane: usize, run: usize, claim: Claim, fx: &mut dyn Effects) {
         let planned = self.run(run);
         let settings = planned.settings.clone();
-        let place = Place {
-            lane: u32::try_from(lane).unwrap_or(u32::MAX),
-            run: planned.id,
-            attempt: claim.attempt,
-        };
+        let corpus = self.corpus(&settings);
+        let place = Place { lane: u32::try_from(lane).unwrap_or(u32::MAX), run: planned.id, attempt: claim.attempt };
         let started = Event::AttemptStarted {
             at: self.at(run, claim.attempt, die),
             steps: settings.steps,
@@ -125,22 +104,23 @@ impl State {
             return;
         };
         let Claim { folder, .. } = claim;
-        let busy = Busy {
-            run,
-            place,
-            folder: folder.clone(),
-            started: SystemTime::now(),
-            logged: None,
-            cancelled: false,
-        };
+        let busy =
+            Busy { run, place, folder: folder.clone(), started: SystemTime::now(), logged: None, cancelled: false };
         worker.lanes[lane] = Some(busy);
-        let assignment = Box::new(Assignment {
-            place,
-            folder,
-            settings,
-        });
+        let assignment = Box::new(Assignment { place, folder, settings, corpus });
         fx.send(worker.id, ToWorker::Assign { assignment });
         fx.announce(started);
+    }
+
+    /// The corpus that a run was planned with.
+    fn corpus(&self, settings: &Settings) -> CorpusInfo {
+        let path = match &settings.data {
+            Data::Path(path) => Some(path),
+            Data::Builtin => None,
+        };
+        let found = self.plan.corpora.iter().find(|corpus| corpus.path.as_ref() == path);
+        // A plan names the corpus of each of its runs; one that does not is caught by the digest.
+        found.cloned().unwrap_or_else(|| CorpusInfo { path: path.cloned(), bytes: 0, digest: String::new() })
     }
 
     /// A worker says that an attempt ended.
@@ -199,63 +179,32 @@ impl State {
     pub(super) fn abandon(&mut self, die: usize, busy: &Busy, fx: &mut dyn Effects) {
         self.set(busy.run, RunState::Waiting);
         self.waiting.push_front(busy.run);
-        fx.announce(Event::AttemptAbandoned {
-            at: self.at(busy.run, busy.place.attempt, die),
-        });
+        fx.announce(Event::AttemptAbandoned { at: self.at(busy.run, busy.place.attempt, die) });
     }
 
     /// An attempt failed: its run goes to the end of the queue, or is given up.
-    pub(super) fn failed(
-        &mut self,
-        die: usize,
-        busy: &Busy,
-        failure: Failure,
-        now: Instant,
-        fx: &mut dyn Effects,
-    ) {
+    pub(super) fn failed(&mut self, die: usize, busy: &Busy, failure: Failure, now: Instant, fx: &mut dyn Effects) {
         let run = busy.run;
         self.runs[run].failures += 1;
         let attempts = self.runs[run].failures;
         // A full disk is not the run's fault.
         let full = failure.cause == Cause::Disk;
-        let again =
-            full || (failure.cause.retried() && attempts < self.plan.options.attempts.max(1));
+        let again = full || (failure.cause.retried() && attempts < self.plan.options.attempts.max(1));
         fx.failed(busy.claim(), failure.clone());
         let at = self.at(run, busy.place.attempt, die);
-        fx.announce(Event::AttemptFailed {
-            at,
-            failure: failure.clone(),
-            again,
-        });
+        fx.announce(Event::AttemptFailed { at, failure: failure.clone(), again });
         if again {
             self.set(run, RunState::Waiting);
             self.waiting.push_back(run);
         } else {
             self.set(run, RunState::Failed(failure.clone()));
             let (id, label) = (self.run(run).id, label(self.run(run)));
-            fx.announce(Event::RunFailed {
-                run: id,
-                label,
-                attempts,
-                failure: failure.clone(),
-            });
+            fx.announce(Event::RunFailed { run: id, label, attempts, failure: failure.clone() });
         }
         if full {
-            self.halt(
-                Halt::Disk {
-                    message: failure.message.clone(),
-                },
-                now,
-                fx,
-            );
+            self.halt(Halt::Disk { message: failure.message.clone() }, now, fx);
         } else if self.failed_alike(run, &failure) {
-            self.halt(
-                Halt::FailedAlike {
-                    failure: failure.clone(),
-                },
-                now,
-                fx,
-            );
+            self.halt(Halt::FailedAlike { failure: failure.clone() }, now, fx);
         }
         self.fault(die, Some(run), &failure, now, fx);
     }
@@ -292,13 +241,7 @@ impl State {
             Err(error) => {
                 self.set(run, RunState::Waiting);
                 self.waiting.push_front(run);
-                self.halt(
-                    Halt::Disk {
-                        message: error.message,
-                    },
-                    now,
-                    fx,
-                );
+                self.halt(Halt::Disk { message: error.message }, now, fx);
             }
         }
     }

@@ -41,21 +41,10 @@ impl State {
                     // It is taken to have one lane until it says how many it has.
                     let lanes = vec![None];
                     let (mood, closed, exit) = (Mood::Starting, None, None);
-                    self.dies[die].state = DieState::Up(Worker {
-                        id,
-                        pid,
-                        mood,
-                        lanes,
-                        heard: now,
-                        closed,
-                        exit,
-                    });
+                    self.dies[die].state = DieState::Up(Worker { id, pid, mood, lanes, heard: now, closed, exit });
                 }
                 Err(failure) => {
-                    fx.announce(Event::WorkerLost {
-                        die,
-                        failure: failure.clone(),
-                    });
+                    fx.announce(Event::WorkerLost { die, failure: failure.clone() });
                     self.fault(die, None, &failure, now, fx);
                 }
             }
@@ -63,13 +52,7 @@ impl State {
     }
 
     /// Takes a worker's message in. Whether anything else may go on now because of it.
-    pub(super) fn hear(
-        &mut self,
-        id: WorkerId,
-        now: Instant,
-        message: FromWorker,
-        fx: &mut dyn Effects,
-    ) -> bool {
+    pub(super) fn hear(&mut self, id: WorkerId, now: Instant, message: FromWorker, fx: &mut dyn Effects) -> bool {
         let Some(die) = self.die_of(id) else {
             return false;
         };
@@ -80,18 +63,12 @@ impl State {
         let starting = worker.mood == Mood::Starting;
         let said = match (&worker.mood, message) {
             // What a killed worker had said does not count any more, but for results: those are complete.
-            (
-                Mood::Doomed { .. } | Mood::Dismissed,
-                FromWorker::Ended {
-                    place,
-                    end: end @ End::Result { .. },
-                },
-            ) => self.ended(die, place, end, now, fx),
+            (Mood::Doomed { .. } | Mood::Dismissed, FromWorker::Ended { place, end: end @ End::Result { .. } }) => {
+                self.ended(die, place, end, now, fx)
+            }
             (Mood::Doomed { .. } | Mood::Dismissed, _) => return false,
             // A worker that is told to leave before it is ready says hello all the same.
-            (Mood::Starting | Mood::Leaving { .. }, FromWorker::Hello { hello }) => {
-                self.hello(die, hello, fx)
-            }
+            (Mood::Starting | Mood::Leaving { .. }, FromWorker::Hello { hello }) => self.hello(die, hello, fx),
             (Mood::Live, FromWorker::Hello { .. }) => Err("a second hello".to_owned()),
             (_, _) if starting => Err("a message before its hello".to_owned()),
             (_, FromWorker::Ended { place, end }) => self.ended(die, place, end, now, fx),
@@ -117,28 +94,16 @@ impl State {
             return Ok(());
         };
         if hello.version != VERSION {
-            return Err(format!(
-                "it speaks version {} of the protocol, not {VERSION}",
-                hello.version
-            ));
+            return Err(format!("it speaks version {} of the protocol, not {VERSION}", hello.version));
         }
         if hello.pid != worker.pid {
-            return Err(format!(
-                "process {} answers for process {}",
-                hello.pid, worker.pid
-            ));
+            return Err(format!("process {} answers for process {}", hello.pid, worker.pid));
         }
         if hello.die != die {
-            return Err(format!(
-                "it was started for die {die} and opened die {}",
-                hello.die
-            ));
+            return Err(format!("it was started for die {die} and opened die {}", hello.die));
         }
         if !asked.is_empty() && hello.cores != asked {
-            return Err(format!(
-                "it was to be pinned to cores {asked:?} and is pinned to {:?}",
-                hello.cores
-            ));
+            return Err(format!("it was to be pinned to cores {asked:?} and is pinned to {:?}", hello.cores));
         }
         if !(1..=MOST_LANES).contains(&hello.lanes) {
             return Err(format!("it offers {} lanes", hello.lanes));
@@ -147,51 +112,23 @@ impl State {
         if worker.mood == Mood::Starting {
             worker.mood = Mood::Live;
         }
-        let Hello {
-            pid,
-            cores,
-            backend,
-            simd,
-            ..
-        } = hello;
-        fx.announce(Event::WorkerReady {
-            die,
-            pid,
-            cores,
-            backend,
-            simd,
-        });
+        let Hello { pid, cores, backend, simd, .. } = hello;
+        fx.announce(Event::WorkerReady { die, pid, cores, backend, simd });
         Ok(())
     }
 
-    fn row(
-        &mut self,
-        die: usize,
-        place: Place,
-        row: Row,
-        fx: &mut dyn Effects,
-    ) -> Result<(), String> {
+    fn row(&mut self, die: usize, place: Place, row: Row, fx: &mut dyn Effects) -> Result<(), String> {
         let Some(busy) = self.busy(die, place) else {
             return Err(stray("a row", place));
         };
         let (run, before) = (busy.run, busy.logged.replace(row.step));
         if row.step >= self.run(run).settings.steps {
-            return Err(format!(
-                "a row of step {}, which the run does not have",
-                row.step
-            ));
+            return Err(format!("a row of step {}, which the run does not have", row.step));
         }
         if before.is_some_and(|before| before >= row.step) {
-            return Err(format!(
-                "a row of step {} after that of step {}",
-                row.step,
-                before.unwrap_or(0)
-            ));
+            return Err(format!("a row of step {} after that of step {}", row.step, before.unwrap_or(0)));
         }
-        fx.announce(Event::Logged {
-            at: self.at(run, place.attempt, die),
-            row,
-        });
+        fx.announce(Event::Logged { at: self.at(run, place.attempt, die), row });
         Ok(())
     }
 
@@ -201,9 +138,7 @@ impl State {
         };
         let run = busy.run;
         if step >= self.run(run).settings.steps {
-            return Err(format!(
-                "a checkpoint of step {step}, which the run does not have"
-            ));
+            return Err(format!("a checkpoint of step {step}, which the run does not have"));
         }
         Ok(())
     }
@@ -215,11 +150,7 @@ impl State {
             };
             let run = busy.run;
             let at = self.at(run, pulse.place.attempt, die);
-            fx.announce(Event::Beat {
-                at,
-                phase: pulse.phase,
-                step: pulse.step,
-            });
+            fx.announce(Event::Beat { at, phase: pulse.phase, step: pulse.step });
             if let Some(failure) = self.hung(pulse) {
                 self.doom(die, failure, fx);
             }
@@ -237,17 +168,11 @@ impl State {
         });
         let still = Duration::from_millis(pulse.still_ms);
         (pulse.phase == Phase::Training && still >= limit).then(|| {
-            let usual = usual.map_or_else(String::new, |usual| {
-                format!(", where {:.3} s is usual", usual.as_secs_f64())
-            });
-            let after = pulse
-                .step
-                .map_or_else(|| "the start".to_owned(), |step| format!("step {step}"));
+            let usual =
+                usual.map_or_else(String::new, |usual| format!(", where {:.3} s is usual", usual.as_secs_f64()));
+            let after = pulse.step.map_or_else(|| "the start".to_owned(), |step| format!("step {step}"));
             // Seconds that have passed would tell two equal failures apart.
-            Failure::new(
-                Cause::Hung,
-                format!("no step for {} s after {after}{usual}", limit.as_secs()),
-            )
+            Failure::new(Cause::Hung, format!("no step for {} s after {after}{usual}", limit.as_secs()))
         })
     }
 
@@ -285,11 +210,7 @@ impl State {
 
     /// A worker is gone, with its last lines read.
     pub(super) fn lose(&mut self, die: usize, now: Instant, fx: &mut dyn Effects) {
-        let Some(exit) = self
-            .worker(die)
-            .and_then(|worker| worker.exit)
-            .map(|(exit, _)| exit)
-        else {
+        let Some(exit) = self.worker(die).and_then(|worker| worker.exit).map(|(exit, _)| exit) else {
             return;
         };
         let down = DieState::Down { until: now };
@@ -298,31 +219,20 @@ impl State {
         };
         let busy: Vec<_> = worker.lanes.into_iter().flatten().collect();
         let folder = busy.first().map(|busy| busy.folder.as_path());
-        let said = fx
-            .last_words(worker.id, folder)
-            .map_or_else(String::new, |said| format!(": {said}"));
+        let said = fx.last_words(worker.id, folder).map_or_else(String::new, |said| format!(": {said}"));
         fx.forget(worker.id);
         let failure = match worker.mood {
             Mood::Dismissed => None,
             Mood::Leaving { .. } if exit.clean() && busy.is_empty() => None,
             Mood::Doomed { failure } => Some(failure),
-            Mood::Starting => Some(Failure::new(
-                Cause::Start,
-                format!("before it was ready, {exit}{said}"),
-            )),
-            Mood::Live | Mood::Leaving { .. } => {
-                Some(Failure::new(Cause::Crashed, format!("{exit}{said}")))
-            }
+            Mood::Starting => Some(Failure::new(Cause::Start, format!("before it was ready, {exit}{said}"))),
+            Mood::Live | Mood::Leaving { .. } => Some(Failure::new(Cause::Crashed, format!("{exit}{said}"))),
         };
         let Some(failure) = failure else {
-            busy.into_iter()
-                .for_each(|busy| self.abandon(die, &busy, fx));
+            busy.into_iter().for_each(|busy| self.abandon(die, &busy, fx));
             return;
         };
-        fx.announce(Event::WorkerLost {
-            die,
-            failure: failure.clone(),
-        });
+        fx.announce(Event::WorkerLost { die, failure: failure.clone() });
         if busy.is_empty() {
             self.fault(die, None, &failure, now, fx);
         }
@@ -354,18 +264,12 @@ impl State {
         let one_run = run.is_some() && faults.iter().all(|&hit| hit == run);
         if faults.len() == FAULTS && !one_run {
             entry.state = DieState::Aside;
-            fx.announce(Event::DieSetAside {
-                die,
-                failure: failure.clone(),
-            });
+            fx.announce(Event::DieSetAside { die, failure: failure.clone() });
         }
     }
 }
 
 /// A message about an attempt that the worker does not have.
 pub(super) fn stray(what: &str, place: Place) -> String {
-    format!(
-        "{what} for attempt {} of run {} in lane {}, which it does not have",
-        place.attempt, place.run, place.lane
-    )
+    format!("{what} for attempt {} of run {} in lane {}, which it does not have", place.attempt, place.run, place.lane)
 }

@@ -6,9 +6,7 @@ use super::expand::{ArmAxes, Point, expand};
 use super::merge::{self, Resolved};
 use super::request::{Exclude, Request};
 use super::{CorpusInfo, Fault, Plan, Span, notes, order};
-use crate::settings::{
-    Data, Setting, Settings, Value, canonical, conflicts, resolve, run_id, setting,
-};
+use crate::settings::{Data, Setting, Settings, Value, canonical, conflicts, resolve, run_id, setting};
 
 /// Finds a corpus: opens it, measures it and takes its digest. It is asked once for every distinct `data`.
 ///
@@ -22,17 +20,9 @@ pub type Resolver<'a> = dyn FnMut(&Data) -> Result<CorpusInfo, String> + 'a;
 /// too short, arms of which nothing is left.
 pub fn build(request: &Request, resolver: &mut Resolver<'_>) -> Result<Plan, Vec<Fault>> {
     let (arms, points) = expand(request)?;
-    let mut check = Check {
-        request,
-        arms: &arms,
-        corpora: Corpora::new(resolver),
-        faults: Vec::new(),
-    };
+    let mut check = Check { request, arms: &arms, corpora: Corpora::new(resolver), faults: Vec::new() };
     let mut hits = Hits::new(request);
-    let resolved: Vec<Resolved<'_>> = points
-        .iter()
-        .filter_map(|p| check.resolve(p, &mut hits))
-        .collect();
+    let resolved: Vec<Resolved<'_>> = points.iter().filter_map(|p| check.resolve(p, &mut hits)).collect();
     check.empty_arms(&resolved);
     if !check.faults.is_empty() {
         return Err(check.faults);
@@ -54,11 +44,7 @@ pub fn build(request: &Request, resolver: &mut Resolver<'_>) -> Result<Plan, Vec
     })
 }
 
-fn power_of(
-    request: &Request,
-    configurations: &[super::Configuration],
-    runs: &[super::PlannedRun],
-) -> Option<String> {
+fn power_of(request: &Request, configurations: &[super::Configuration], runs: &[super::PlannedRun]) -> Option<String> {
     let others = request.arms.len() - 1;
     if others == 0 {
         let arm = &request.arms[0].name;
@@ -79,11 +65,7 @@ struct Corpora<'a, 'r> {
 
 impl<'a, 'r> Corpora<'a, 'r> {
     fn new(resolver: &'a mut Resolver<'r>) -> Self {
-        Self {
-            resolver,
-            seen: HashMap::new(),
-            infos: Vec::new(),
-        }
+        Self { resolver, seen: HashMap::new(), infos: Vec::new() }
     }
 
     /// The corpus, asked for once; the error is the resolver's.
@@ -129,9 +111,7 @@ impl<'a> Check<'a, '_, '_> {
         let mut sound = true;
         for conflict in conflicts(&first) {
             sound = false;
-            let span = axes
-                .place_of(point, conflict.keys)
-                .unwrap_or(axes.arm.name_span.clone());
+            let span = axes.place_of(point, conflict.keys).unwrap_or(axes.arm.name_span.clone());
             self.fault(Fault::at(span, conflict.message).label(conflict.allowed));
         }
         let corpus = self.corpus(point, &first);
@@ -147,19 +127,9 @@ impl<'a> Check<'a, '_, '_> {
                 last.1 = Value::Int(seed);
             }
             let asked = resolve(&given);
-            let settings = Settings {
-                data: data.clone(),
-                ..canonical(&asked)
-            };
-            let excluded = hits.excluded(
-                point.arm,
-                &axes.arm.name,
-                &Asked {
-                    given: &given,
-                    all: &asked,
-                    read: &settings,
-                },
-            );
+            let settings = Settings { data: data.clone(), ..canonical(&asked) };
+            let excluded =
+                hits.excluded(point.arm, &axes.arm.name, &Asked { given: &given, all: &asked, read: &settings });
             runs.push((run_id(&settings, &digest), settings, excluded));
         }
         Some(Resolved::new(point, runs))
@@ -175,30 +145,18 @@ impl<'a> Check<'a, '_, '_> {
             }
             Ok(info) => {
                 let (bytes, t) = (info.bytes, settings.seq_len);
-                let message =
-                    format!("the corpus is too short: {bytes} bytes for windows of seq_len = {t}");
-                let label = format!(
-                    "each split (90% train, 5% val, 5% test) needs {} bytes",
-                    t + 1
-                );
+                let message = format!("the corpus is too short: {bytes} bytes for windows of seq_len = {t}");
+                let label = format!("each split (90% train, 5% val, 5% test) needs {} bytes", t + 1);
                 let fault = Fault::at(self.data_place(point), message).label(label);
-                self.fault(fault.help(format!(
-                    "at least {} bytes, or a shorter `seq_len`",
-                    (t as u128 + 1) * 20
-                )));
+                self.fault(fault.help(format!("at least {} bytes, or a shorter `seq_len`", (t as u128 + 1) * 20)));
                 None
             }
             Err(message) => {
-                let mut fault = Fault::at(
-                    self.data_place(point),
-                    format!("no usable corpus: {message}"),
-                );
+                let mut fault = Fault::at(self.data_place(point), format!("no usable corpus: {message}"));
                 if self.arms[point.arm].place_of(point, &["data"]).is_none() {
                     fault = fault.label("`data` is not given, so that its default holds");
                 }
-                self.fault(fault.help(
-                    "`data` is a file or folder, relative to the working directory, or \"builtin\"",
-                ));
+                self.fault(fault.help("`data` is a file or folder, relative to the working directory, or \"builtin\""));
                 None
             }
         }
@@ -206,9 +164,7 @@ impl<'a> Check<'a, '_, '_> {
 
     fn data_place(&self, point: &Point<'_>) -> Span {
         let axes = &self.arms[point.arm];
-        let given = axes
-            .place_of(point, &["data"])
-            .or_else(|| self.request.base_span.clone());
+        let given = axes.place_of(point, &["data"]).or_else(|| self.request.base_span.clone());
         given.unwrap_or(axes.arm.name_span.clone())
     }
 
@@ -226,10 +182,7 @@ impl<'a> Check<'a, '_, '_> {
         for (i, axes) in self.arms.iter().enumerate() {
             if !resolved.iter().any(|r| r.point.arm == i && r.has_runs()) {
                 let message = format!("every run of arm `{}` is excluded", axes.arm.name);
-                self.fault(
-                    Fault::at(axes.arm.name_span.clone(), message)
-                        .label("nothing is left of this arm"),
-                );
+                self.fault(Fault::at(axes.arm.name_span.clone(), message).label("nothing is left of this arm"));
             }
         }
     }
@@ -244,17 +197,8 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     fn reads(&self, row: &Setting, value: &Value) -> bool {
-        let given = || {
-            self.given
-                .iter()
-                .find(|(other, _)| other.key == row.key)
-                .map(|(_, v)| v.clone())
-        };
-        (row.is_read)(self.read)
-            && row
-                .get(self.all)
-                .or_else(given)
-                .is_some_and(|asked| asked == *value)
+        let given = || self.given.iter().find(|(other, _)| other.key == row.key).map(|(_, v)| v.clone());
+        (row.is_read)(self.read) && row.get(self.all).or_else(given).is_some_and(|asked| asked == *value)
     }
 }
 
@@ -267,28 +211,16 @@ struct Hits<'a> {
 impl<'a> Hits<'a> {
     fn new(request: &'a Request) -> Self {
         let top = request.exclude.iter().map(|e| (None, e, 0));
-        let own = request
-            .arms
-            .iter()
-            .enumerate()
-            .flat_map(|(i, arm)| arm.exclude.iter().map(move |e| (Some(i), e, 0)));
-        Self {
-            excludes: top.chain(own).collect(),
-        }
+        let own = request.arms.iter().enumerate().flat_map(|(i, arm)| arm.exclude.iter().map(move |e| (Some(i), e, 0)));
+        Self { excludes: top.chain(own).collect() }
     }
 
     /// Whether an exclude meets the run. A setting that the run does not read is met by no exclude.
     fn excluded(&mut self, arm: usize, name: &str, asked: &Asked<'_>) -> bool {
         let mut met = false;
         for (place, exclude, hits) in &mut self.excludes {
-            let here =
-                place.is_none_or(|a| a == arm) && exclude.arm.as_ref().is_none_or(|a| a == name);
-            if here
-                && exclude
-                    .values
-                    .iter()
-                    .all(|(row, given)| asked.reads(row, &given.value))
-            {
+            let here = place.is_none_or(|a| a == arm) && exclude.arm.as_ref().is_none_or(|a| a == name);
+            if here && exclude.values.iter().all(|(row, given)| asked.reads(row, &given.value)) {
                 *hits += 1;
                 met = true;
             }
@@ -298,9 +230,7 @@ impl<'a> Hits<'a> {
 
     fn notes(&self) -> Vec<String> {
         let unmet = self.excludes.iter().filter(|(_, _, hits)| *hits == 0);
-        unmet
-            .map(|(_, e, _)| format!("line {}: `{}` excludes no run", e.line, e.text))
-            .collect()
+        unmet.map(|(_, e, _)| format!("line {}: `{}` excludes no run", e.line, e.text)).collect()
     }
 }
 
@@ -312,10 +242,7 @@ mod tests {
     fn the_shortest_corpus_is_twenty_windows() {
         for seq_len in [1, 7, 64, 512] {
             let shortest = 20 * (seq_len as u64 + 1);
-            assert!(
-                splits_hold(shortest, seq_len) && !splits_hold(shortest - 1, seq_len),
-                "{seq_len}"
-            );
+            assert!(splits_hold(shortest, seq_len) && !splits_hold(shortest - 1, seq_len), "{seq_len}");
         }
         assert!(splits_hold(u64::MAX, 1 << 20) && !splits_hold(0, 1));
     }

@@ -29,36 +29,17 @@ pub(super) struct Point<'a> {
 impl<'a> ArmAxes<'a> {
     /// Gathers an arm's settings and axes. Faults of its zips are added to `faults`.
     fn new(request: &'a Request, arm: &'a Arm, faults: &mut Vec<Fault>) -> Self {
-        let overridden = |a: &&Assignment| {
-            arm.settings
-                .iter()
-                .any(|own| own.setting.key == a.setting.key)
-        };
-        let settings: Vec<_> = request
-            .base
-            .iter()
-            .filter(|a| !overridden(a))
-            .chain(&arm.settings)
-            .collect();
-        let mut axes = Self {
-            arm,
-            settings,
-            groups: Vec::new(),
-        };
+        let overridden = |a: &&Assignment| arm.settings.iter().any(|own| own.setting.key == a.setting.key);
+        let settings: Vec<_> = request.base.iter().filter(|a| !overridden(a)).chain(&arm.settings).collect();
+        let mut axes = Self { arm, settings, groups: Vec::new() };
         axes.groups = axes.zipped(&request.zip, false, faults);
         let own = axes.zipped(&arm.zip, true, faults);
         for group in own {
             let taken = |i: &usize| axes.groups.iter().any(|g| g.contains(i));
             match group.iter().find(|i| taken(i)) {
                 Some(&i) => {
-                    let (key, span) = (
-                        axes.settings[i].setting.key,
-                        span_in(&arm.zip, axes.settings[i].setting),
-                    );
-                    faults.push(
-                        Fault::at(span, format!("`{key}` is zipped twice"))
-                            .label("zipped at the top already"),
-                    );
+                    let (key, span) = (axes.settings[i].setting.key, span_in(&arm.zip, axes.settings[i].setting));
+                    faults.push(Fault::at(span, format!("`{key}` is zipped twice")).label("zipped at the top already"));
                 }
                 None => axes.groups.push(group),
             }
@@ -79,11 +60,7 @@ impl<'a> ArmAxes<'a> {
         for zip in zips {
             let mut group = Vec::new();
             for (setting, span) in &zip.keys {
-                match self
-                    .settings
-                    .iter()
-                    .position(|a| a.is_axis && a.setting.key == setting.key)
-                {
+                match self.settings.iter().position(|a| a.is_axis && a.setting.key == setting.key) {
                     Some(i) => group.push((i, span)),
                     None if own => faults.push(not_a_list(setting, span.clone(), &self.arm.name)),
                     None => {}
@@ -91,15 +68,9 @@ impl<'a> ArmAxes<'a> {
             }
             let length = |i: usize| self.settings[i].values.len();
             if let Some(&(first, _)) = group.first()
-                && let Some(&(other, span)) =
-                    group.iter().find(|(i, _)| length(*i) != length(first))
+                && let Some(&(other, span)) = group.iter().find(|(i, _)| length(*i) != length(first))
             {
-                faults.push(unequal(
-                    self.settings[first],
-                    self.settings[other],
-                    span.clone(),
-                    &self.arm.name,
-                ));
+                faults.push(unequal(self.settings[first], self.settings[other], span.clone(), &self.arm.name));
                 continue;
             }
             if group.len() > 1 {
@@ -111,10 +82,7 @@ impl<'a> ArmAxes<'a> {
 
     /// How many points the arm has.
     fn size(&self) -> u128 {
-        self.groups
-            .iter()
-            .map(|g| self.settings[g[0]].values.len() as u128)
-            .product()
+        self.groups.iter().map(|g| self.settings[g[0]].values.len() as u128).product()
     }
 
     /// The arm's points, the last axis fastest.
@@ -136,35 +104,21 @@ impl<'a> ArmAxes<'a> {
 
     /// The settings that the point gives, in the form that `resolve` takes.
     pub(super) fn given(&self, point: &Point<'_>) -> Vec<(&'static Setting, Value)> {
-        self.settings
-            .iter()
-            .zip(&point.values)
-            .map(|(a, given)| (a.setting, given.value.clone()))
-            .collect()
+        self.settings.iter().zip(&point.values).map(|(a, given)| (a.setting, given.value.clone())).collect()
     }
 
     /// The place of the text that gives the first of the keys that is given at all, axes before others.
     pub(super) fn place_of(&self, point: &Point<'_>, keys: &[&str]) -> Option<Span> {
         let given = |axis: bool| {
-            keys.iter().find_map(|key| {
-                self.settings
-                    .iter()
-                    .position(|a| a.is_axis == axis && a.setting.key == *key)
-            })
+            keys.iter().find_map(|key| self.settings.iter().position(|a| a.is_axis == axis && a.setting.key == *key))
         };
-        given(true)
-            .or_else(|| given(false))
-            .map(|i| point.values[i].span.clone())
+        given(true).or_else(|| given(false)).map(|i| point.values[i].span.clone())
     }
 }
 
 fn span_in(zips: &[Zip], setting: &Setting) -> Span {
     let spans = zips.iter().flat_map(|zip| &zip.keys);
-    spans
-        .filter(|(s, _)| s.key == setting.key)
-        .map(|(_, span)| span.clone())
-        .next()
-        .unwrap_or_default()
+    spans.filter(|(s, _)| s.key == setting.key).map(|(_, span)| span.clone()).next().unwrap_or_default()
 }
 
 fn not_a_list(setting: &Setting, span: Span, arm: &str) -> Fault {
@@ -176,16 +130,9 @@ fn not_a_list(setting: &Setting, span: Span, arm: &str) -> Fault {
 
 fn unequal(first: &Assignment, other: &Assignment, span: Span, arm: &str) -> Fault {
     let (a, b) = (first.setting.key, other.setting.key);
-    Fault::at(
-        span,
-        format!("zipped lists have different lengths in arm `{arm}`"),
-    )
-    .label(format!(
-        "`{a}` has {}, `{b}` has {}",
-        values(first),
-        values(other)
-    ))
-    .help("a zip walks its lists side by side: give them the same number of values")
+    Fault::at(span, format!("zipped lists have different lengths in arm `{arm}`"))
+        .label(format!("`{a}` has {}, `{b}` has {}", values(first), values(other)))
+        .help("a zip walks its lists side by side: give them the same number of values")
 }
 
 fn values(a: &Assignment) -> String {
@@ -201,17 +148,9 @@ fn values(a: &Assignment) -> String {
 /// Zips that name no list or lists of different lengths; more runs than a sweep can have.
 pub(super) fn expand(request: &Request) -> Result<(Vec<ArmAxes<'_>>, Vec<Point<'_>>), Vec<Fault>> {
     let mut faults = Vec::new();
-    let arms: Vec<_> = request
-        .arms
-        .iter()
-        .map(|arm| ArmAxes::new(request, arm, &mut faults))
-        .collect();
+    let arms: Vec<_> = request.arms.iter().map(|arm| ArmAxes::new(request, arm, &mut faults)).collect();
     for (setting, span) in request.zip.iter().flat_map(|zip| &zip.keys) {
-        let is_axis = |axes: &ArmAxes<'_>| {
-            axes.settings
-                .iter()
-                .any(|a| a.is_axis && a.setting.key == setting.key)
-        };
+        let is_axis = |axes: &ArmAxes<'_>| axes.settings.iter().any(|a| a.is_axis && a.setting.key == setting.key);
         if !arms.iter().any(is_axis) {
             let key = setting.key;
             faults.push(
@@ -221,26 +160,16 @@ pub(super) fn expand(request: &Request) -> Result<(Vec<ArmAxes<'_>>, Vec<Point<'
             );
         }
     }
-    let points = arms
-        .iter()
-        .fold(0u128, |sum, axes| sum.saturating_add(axes.size()));
+    let points = arms.iter().fold(0u128, |sum, axes| sum.saturating_add(axes.size()));
     let runs = points.saturating_mul(request.seeds.len() as u128);
     if runs > MOST_RUNS {
         let of = format!("{points} points x {} seeds", request.seeds.len());
-        let fault = Fault::of_file(format!(
-            "the sweep has {runs} runs ({of}): more than {MOST_RUNS}"
-        ));
-        faults.push(
-            fault.help("shorten an axis, walk axes side by side with `zip`, or split the sweep"),
-        );
+        let fault = Fault::of_file(format!("the sweep has {runs} runs ({of}): more than {MOST_RUNS}"));
+        faults.push(fault.help("shorten an axis, walk axes side by side with `zip`, or split the sweep"));
     }
     if !faults.is_empty() {
         return Err(faults);
     }
-    let points = arms
-        .iter()
-        .enumerate()
-        .flat_map(|(i, axes)| axes.points(i))
-        .collect();
+    let points = arms.iter().enumerate().flat_map(|(i, axes)| axes.points(i)).collect();
     Ok((arms, points))
 }

@@ -20,22 +20,12 @@ pub struct Fault {
 impl Fault {
     /// A fault of the marked text.
     pub fn at(span: Span, message: impl Into<String>) -> Self {
-        Self {
-            span: Some(span),
-            message: message.into(),
-            label: String::new(),
-            help: Vec::new(),
-        }
+        Self { span: Some(span), message: message.into(), label: String::new(), help: Vec::new() }
     }
 
     /// A fault of the whole file.
     pub fn of_file(message: impl Into<String>) -> Self {
-        Self {
-            span: None,
-            message: message.into(),
-            label: String::new(),
-            help: Vec::new(),
-        }
+        Self { span: None, message: message.into(), label: String::new(), help: Vec::new() }
     }
 
     /// Says something beside the marked text.

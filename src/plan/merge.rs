@@ -61,30 +61,18 @@ pub(super) fn merge(
         }
         first.insert((point.arm, ids), merged.len());
         kept.push(point);
-        merged.push(Merged {
-            arm: point.arm,
-            name: arms[point.arm].arm.name.clone(),
-            axes,
-            runs,
-        });
+        merged.push(Merged { arm: point.arm, name: arms[point.arm].arm.name.clone(), axes, runs });
     }
     merged.retain(|m| m.runs.iter().any(|(_, _, excluded)| !excluded));
     let mut axes: Vec<String> = Vec::new();
-    for key in arms
-        .iter()
-        .flat_map(|a| &a.settings)
-        .filter(|a| a.is_axis)
-        .map(|a| a.setting.key)
-    {
+    for key in arms.iter().flat_map(|a| &a.settings).filter(|a| a.is_axis).map(|a| a.setting.key) {
         let shown = merged.iter().flat_map(|m| &m.axes).any(|v| v.axis == key);
         if shown && !axes.iter().any(|known| known == key) {
             axes.push(key.to_owned());
         }
     }
     for configuration in &mut merged {
-        configuration
-            .axes
-            .sort_by_key(|v| axes.iter().position(|axis| *axis == v.axis));
+        configuration.axes.sort_by_key(|v| axes.iter().position(|axis| *axis == v.axis));
     }
     (axes, merged)
 }
@@ -101,21 +89,12 @@ fn join(into: &mut Merged, axes: Vec<AxisValue>, runs: Vec<(RunId, Settings, boo
 
 /// The values of the point's axes, as the runs read them; those that they do not read are absent.
 fn axis_values(axes: &ArmAxes<'_>, point: &Point<'_>, read: &Settings) -> Vec<AxisValue> {
-    let values = axes
-        .settings
-        .iter()
-        .zip(&point.values)
-        .filter(|(a, _)| a.is_axis && (a.setting.is_read)(read));
+    let values = axes.settings.iter().zip(&point.values).filter(|(a, _)| a.is_axis && (a.setting.is_read)(read));
     let text = |row: &Setting, given: &Given| match row.get(read) {
         Some(value) if row.changes_numbers => value.to_string(),
         _ => given.value.to_string(),
     };
-    values
-        .map(|(a, given)| AxisValue {
-            axis: a.setting.key.to_owned(),
-            value: text(a.setting, given),
-        })
-        .collect()
+    values.map(|(a, given)| AxisValue { axis: a.setting.key.to_owned(), value: text(a.setting, given) }).collect()
 }
 
 /// Notes on merged points, each said once.
@@ -142,21 +121,14 @@ impl Told<'_, '_> {
             for point in points {
                 silent.retain(|a| !(a.setting.is_read)(&point.runs[0].1));
             }
-            let own = |a: &Assignment| {
-                axes.arm
-                    .settings
-                    .iter()
-                    .any(|own| own.setting.key == a.setting.key)
-            };
+            let own = |a: &Assignment| axes.arm.settings.iter().any(|own| own.setting.key == a.setting.key);
             for a in silent.into_iter().filter(|a| a.is_axis || own(a)) {
                 let (arm, key, line) = (&axes.arm.name, a.setting.key, a.line);
                 let runs = match a.values.len() {
                     1 => "it makes no difference".to_owned(),
                     n => format!("its {n} values make no runs of their own"),
                 };
-                self.say(format!(
-                    "arm `{arm}` does not read `{key}` (line {line}): {runs}"
-                ));
+                self.say(format!("arm `{arm}` does not read `{key}` (line {line}): {runs}"));
             }
         }
     }

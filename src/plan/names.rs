@@ -21,9 +21,7 @@ pub fn folder(arm: &str, axes: &[AxisValue], seed: u64, id: RunId) -> String {
 }
 
 fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| if is_plain(c) { c } else { '-' })
-        .collect()
+    text.chars().map(|c| if is_plain(c) { c } else { '-' }).collect()
 }
 
 /// Whether the character may stand in a name on any file system and shell.
@@ -36,23 +34,14 @@ mod tests {
     use super::*;
 
     fn axis(value: &str) -> AxisValue {
-        AxisValue {
-            axis: "data".to_owned(),
-            value: value.to_owned(),
-        }
+        AxisValue { axis: "data".to_owned(), value: value.to_owned() }
     }
 
     #[test]
     fn names_are_short_and_plain() {
         let id = RunId::from_bits(0xab);
-        assert_eq!(
-            folder("sr4", &[axis("0.001"), axis("1e-8")], 7, id),
-            "sr4_0.001_1e-8_s7-00000000000000ab"
-        );
-        assert_eq!(
-            folder("sr4", &[axis("data/Ä b")], 7, id),
-            "sr4_data---b_s7-00000000000000ab"
-        );
+        assert_eq!(folder("sr4", &[axis("0.001"), axis("1e-8")], 7, id), "sr4_0.001_1e-8_s7-00000000000000ab");
+        assert_eq!(folder("sr4", &[axis("data/Ä b")], 7, id), "sr4_data---b_s7-00000000000000ab");
         let long = folder(&"a".repeat(32), &[axis(&"ü/".repeat(50))], u64::MAX, id);
         assert_eq!(long.len(), LONGEST);
         assert!(long.ends_with("_s18446744073709551615-00000000000000ab"));

@@ -18,22 +18,14 @@ pub fn power(pairs: usize, others: usize) -> Option<String> {
         return None;
     }
     let enough = (pairs..).find(|&n| smallest_p(n) * (others.max(1) as f64) < LEVEL)?;
-    let seeds = if pairs == 1 {
-        "1 seed".to_owned()
-    } else {
-        format!("{pairs} seeds")
-    };
+    let seeds = if pairs == 1 { "1 seed".to_owned() } else { format!("{pairs} seeds") };
     let mut note = format!(
         "{seeds} cannot show a significant difference: the smallest two-sided p of {pairs} pairs is 2/2^{pairs} = {smallest}"
     );
     if others > 1 {
-        note.push_str(&format!(
-            ", to be multiplied by {others} for as many arms beside the baseline"
-        ));
+        note.push_str(&format!(", to be multiplied by {others} for as many arms beside the baseline"));
     }
-    note.push_str(&format!(
-        "; with {enough} seeds p < {LEVEL} becomes possible"
-    ));
+    note.push_str(&format!("; with {enough} seeds p < {LEVEL} becomes possible"));
     Some(note)
 }
 
@@ -43,41 +35,24 @@ fn smallest_p(pairs: usize) -> f64 {
 }
 
 /// Fewest seeds that a configuration of the baseline and one of another arm have in common.
-pub(super) fn fewest_pairs(
-    configurations: &[Configuration],
-    runs: &[PlannedRun],
-    baseline: &str,
-) -> usize {
-    let seeds =
-        |c: &Configuration| -> BTreeSet<u64> { c.runs.iter().map(|&i| runs[i].seed).collect() };
+pub(super) fn fewest_pairs(configurations: &[Configuration], runs: &[PlannedRun], baseline: &str) -> usize {
+    let seeds = |c: &Configuration| -> BTreeSet<u64> { c.runs.iter().map(|&i| runs[i].seed).collect() };
     // Most sweeps give all configurations the same seeds: equal sets are compared once.
     let distinct = |of_baseline: bool| -> BTreeSet<BTreeSet<u64>> {
-        configurations
-            .iter()
-            .filter(|c| (c.arm == baseline) == of_baseline)
-            .map(seeds)
-            .collect()
+        configurations.iter().filter(|c| (c.arm == baseline) == of_baseline).map(seeds).collect()
     };
     let (ours, theirs) = (distinct(true), distinct(false));
-    let pairs = ours
-        .iter()
-        .flat_map(|a| theirs.iter().map(move |b| a.intersection(b).count()));
+    let pairs = ours.iter().flat_map(|a| theirs.iter().map(move |b| a.intersection(b).count()));
     pairs.min().unwrap_or(0)
 }
 
 /// Notes on configurations whose learning rate rises along the cosine, which is seldom meant.
 pub(super) fn rising_rates(configurations: &[Configuration], runs: &[PlannedRun]) -> Vec<String> {
     let mut rates = BTreeSet::new();
-    for settings in configurations
-        .iter()
-        .filter_map(|c| c.runs.first())
-        .map(|&i| &runs[i].settings)
-    {
+    for settings in configurations.iter().filter_map(|c| c.runs.first()).map(|&i| &runs[i].settings) {
         if settings.lr_min > settings.lr {
             let [low, high] = [settings.lr, settings.lr_min].map(Value::Float);
-            rates.insert(format!(
-                "lr = {low} is below lr_min = {high}: the learning rate rises over the run"
-            ));
+            rates.insert(format!("lr = {low} is below lr_min = {high}: the learning rate rises over the run"));
         }
     }
     rates.into_iter().collect()

@@ -57,12 +57,7 @@ pub(super) fn order(
             if *excluded {
                 continue;
             }
-            let place = Place {
-                shape: shapes[configuration],
-                seed,
-                fraction: fractions[configuration],
-                configuration,
-            };
+            let place = Place { shape: shapes[configuration], seed, fraction: fractions[configuration], configuration };
             match first_of.get(id) {
                 None => {
                     first_of.insert(*id, places.len());
@@ -75,16 +70,9 @@ pub(super) fn order(
             }
         }
     }
-    notes.extend(
-        shared
-            .into_iter()
-            .map(|(arms, runs)| shared_note(&merged, arms, runs)),
-    );
+    notes.extend(shared.into_iter().map(|(arms, runs)| shared_note(&merged, arms, runs)));
     places.sort_unstable();
-    let runs: Vec<PlannedRun> = places
-        .iter()
-        .map(|place| planned(&merged, seeds, place))
-        .collect();
+    let runs: Vec<PlannedRun> = places.iter().map(|place| planned(&merged, seeds, place)).collect();
     let configurations = listed(&merged, &runs);
     assert_eq!(runs.len(), first_of.len(), "every run is planned once");
     let named: HashSet<&str> = runs.iter().map(|run| run.folder.as_str()).collect();
@@ -93,28 +81,12 @@ pub(super) fn order(
 }
 
 fn shared_note(merged: &[Merged], (one, other): (usize, usize), runs: u64) -> String {
-    let name = |arm: usize| {
-        merged
-            .iter()
-            .find(|m| m.arm == arm)
-            .map_or("", |m| m.name.as_str())
-    };
-    let runs = if runs == 1 {
-        "1 run, which is".to_owned()
-    } else {
-        format!("{runs} runs, which are")
-    };
+    let name = |arm: usize| merged.iter().find(|m| m.arm == arm).map_or("", |m| m.name.as_str());
+    let runs = if runs == 1 { "1 run, which is".to_owned() } else { format!("{runs} runs, which are") };
     if one == other {
-        format!(
-            "configurations of arm `{}` have in common {runs} trained once",
-            name(one)
-        )
+        format!("configurations of arm `{}` have in common {runs} trained once", name(one))
     } else {
-        format!(
-            "arms `{}` and `{}` have in common {runs} trained once",
-            name(one),
-            name(other)
-        )
+        format!("arms `{}` and `{}` have in common {runs} trained once", name(one), name(other))
     }
 }
 
@@ -160,24 +132,12 @@ fn planned(merged: &[Merged], seeds: &[u64], place: &Place) -> PlannedRun {
 }
 
 fn listed(merged: &[Merged], runs: &[PlannedRun]) -> Vec<Configuration> {
-    let number: HashMap<RunId, usize> = runs
-        .iter()
-        .enumerate()
-        .map(|(i, run)| (run.id, i))
-        .collect();
+    let number: HashMap<RunId, usize> = runs.iter().enumerate().map(|(i, run)| (run.id, i)).collect();
     let list = |m: &Merged| {
-        let mut list: Vec<usize> = m
-            .runs
-            .iter()
-            .filter(|(_, _, excluded)| !excluded)
-            .map(|(id, _, _)| number[id])
-            .collect();
+        let mut list: Vec<usize> =
+            m.runs.iter().filter(|(_, _, excluded)| !excluded).map(|(id, _, _)| number[id]).collect();
         list.sort_by_key(|&i| runs[i].seed);
-        Configuration {
-            arm: m.name.clone(),
-            axes: m.axes.clone(),
-            runs: list,
-        }
+        Configuration { arm: m.name.clone(), axes: m.axes.clone(), runs: list }
     };
     merged.iter().map(list).collect()
 }

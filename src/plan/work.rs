@@ -64,11 +64,7 @@ pub fn run_flops(s: &Settings, corpus_bytes: u64) -> u64 {
         TestBatches::Windows(n) => n,
         TestBatches::All => (corpus_bytes / 20).saturating_sub(1) / s.seq_len.max(1) as u64,
     };
-    let evaluated = rows(s)
-        .saturating_add(2)
-        .saturating_mul(s.eval_batches)
-        .saturating_add(test)
-        .saturating_add(1);
+    let evaluated = rows(s).saturating_add(2).saturating_mul(s.eval_batches).saturating_add(test).saturating_add(1);
     let trained = step_flops(s).saturating_mul(s.steps);
     trained.saturating_add(forward_flops(s).saturating_mul(evaluated))
 }
@@ -98,17 +94,8 @@ pub struct Work {
 
 /// Counts the work of all runs.
 pub fn work(plan: &Plan) -> Work {
-    let mut total = Work {
-        steps: 0,
-        tokens: 0,
-        flops: 0,
-        disk: 0,
-    };
-    let bytes: HashMap<_, _> = plan
-        .corpora
-        .iter()
-        .map(|c| (c.path.as_deref(), c.bytes))
-        .collect();
+    let mut total = Work { steps: 0, tokens: 0, flops: 0, disk: 0 };
+    let bytes: HashMap<_, _> = plan.corpora.iter().map(|c| (c.path.as_deref(), c.bytes)).collect();
     for s in plan.runs.iter().map(|run| &run.settings) {
         let path = match &s.data {
             crate::settings::Data::Path(path) => Some(path.as_path()),
@@ -116,21 +103,10 @@ pub fn work(plan: &Plan) -> Work {
         };
         let tokens = s.steps as u128 * (s.batch * s.accum_steps) as u128 * s.seq_len as u128;
         total.steps = total.steps.saturating_add(s.steps);
-        total.tokens = total
-            .tokens
-            .saturating_add(u64::try_from(tokens).unwrap_or(u64::MAX));
-        total.flops = total
-            .flops
-            .saturating_add(run_flops(s, bytes.get(&path).copied().unwrap_or(0)));
-        let weights = if s.save_final {
-            parameters(s).saturating_mul(4)
-        } else {
-            0
-        };
-        let files = rows(s)
-            .saturating_mul(ROW_BYTES)
-            .saturating_add(RUN_BYTES)
-            .saturating_add(weights);
+        total.tokens = total.tokens.saturating_add(u64::try_from(tokens).unwrap_or(u64::MAX));
+        total.flops = total.flops.saturating_add(run_flops(s, bytes.get(&path).copied().unwrap_or(0)));
+        let weights = if s.save_final { parameters(s).saturating_mul(4) } else { 0 };
+        let files = rows(s).saturating_mul(ROW_BYTES).saturating_add(RUN_BYTES).saturating_add(weights);
         total.disk = total.disk.saturating_add(files);
     }
     total
@@ -184,51 +160,18 @@ mod tests {
         let rwkv = 4 * (mixes + 2 * 16 + 36);
         let attention = 4 * mixes + 8 * (1 + 2 + 3 + 4);
         assert_eq!(forward_flops(&s), rwkv + attention + 4 * 2 * 2 * 256);
-        assert_eq!(
-            step_flops(&Settings {
-                batch: 2,
-                accum_steps: 5,
-                ..s.clone()
-            }),
-            30 * forward_flops(&s)
-        );
+        assert_eq!(step_flops(&Settings { batch: 2, accum_steps: 5, ..s.clone() }), 30 * forward_flops(&s));
         // Chunks of two: queries see 1, 2, 1+2, 2+2 keys, and the last two rank one chunk each.
-        let sparse = Settings {
-            chunk_size: 2,
-            moba_top_k: 1,
-            ..s.clone()
-        };
+        let sparse = Settings { chunk_size: 2, moba_top_k: 1, ..s.clone() };
         assert_eq!(attended(&sparse), (1 + 2 + 3 + 4, 2));
-        assert_eq!(
-            attended(&Settings {
-                moba_top_k: 0,
-                ..sparse
-            }),
-            (1 + 2 + 1 + 2, 0)
-        );
+        assert_eq!(attended(&Settings { moba_top_k: 0, ..sparse }), (1 + 2 + 1 + 2, 0));
     }
 
     #[test]
     fn rows_are_every_so_many_steps_and_the_last() {
-        let count = |steps, eval_every| {
-            rows(&Settings {
-                steps,
-                eval_every,
-                ..Settings::default()
-            })
-        };
-        for (steps, every) in [
-            (1, 5),
-            (5, 5),
-            (6, 5),
-            (7, 5),
-            (1000, 1),
-            (1000, 7),
-            (1001, 5),
-        ] {
-            let expected = (0..steps)
-                .filter(|s| s % every == 0 || *s == steps - 1)
-                .count() as u64;
+        let count = |steps, eval_every| rows(&Settings { steps, eval_every, ..Settings::default() });
+        for (steps, every) in [(1, 5), (5, 5), (6, 5), (7, 5), (1000, 1), (1000, 7), (1001, 5)] {
+            let expected = (0..steps).filter(|s| s % every == 0 || *s == steps - 1).count() as u64;
             assert_eq!(count(steps, every), expected, "{steps} {every}");
         }
     }

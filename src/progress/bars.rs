@@ -28,12 +28,7 @@ pub struct Bars {
 impl Bars {
     /// Draws on standard error; `colour` allows escape codes for colours.
     pub fn new(plan: &Plan, finished: &[bool], colour: bool) -> Self {
-        Self::on(
-            ProgressDrawTarget::stderr_with_hz(8),
-            plan,
-            finished,
-            colour,
-        )
+        Self::on(ProgressDrawTarget::stderr_with_hz(8), plan, finished, colour)
     }
 
     fn on(target: ProgressDrawTarget, plan: &Plan, finished: &[bool], colour: bool) -> Self {
@@ -47,44 +42,20 @@ impl Bars {
         overall.set_style(style(template).progress_chars("=> "));
         overall.set_prefix(plan.name.clone());
         let board = Board::new(plan, finished);
-        Self {
-            multi,
-            overall,
-            lines: Vec::new(),
-            board,
-            drawn: Instant::now(),
-        }
+        Self { multi, overall, lines: Vec::new(), board, drawn: Instant::now() }
     }
 
     fn draw(&mut self) {
         self.drawn = Instant::now();
         let board = &self.board;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share of PARTS"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of PARTS")]
         #[expect(clippy::cast_precision_loss, reason = "PARTS is small")]
-        self.overall
-            .set_position((board.share() * PARTS as f64) as u64);
-        let failed = if board.failed > 0 {
-            format!(", {} failed", board.failed)
-        } else {
-            String::new()
-        };
-        let eta = board.eta().map_or_else(
-            || "ETA unknown yet".to_owned(),
-            |eta| format!("ETA {}", duration(eta)),
-        );
-        self.overall.set_message(format!(
-            "{}/{} runs{failed}  {eta}",
-            board.finished, board.runs
-        ));
+        self.overall.set_position((board.share() * PARTS as f64) as u64);
+        let failed = if board.failed > 0 { format!(", {} failed", board.failed) } else { String::new() };
+        let eta = board.eta().map_or_else(|| "ETA unknown yet".to_owned(), |eta| format!("ETA {}", duration(eta)));
+        self.overall.set_message(format!("{}/{} runs{failed}  {eta}", board.finished, board.runs));
         for (die, line) in self.lines.iter().enumerate() {
-            line.set_message(format!(
-                "  die {die}  {}",
-                board.on(die).map_or_else(|| "idle".to_owned(), describe)
-            ));
+            line.set_message(format!("  die {die}  {}", board.on(die).map_or_else(|| "idle".to_owned(), describe)));
         }
     }
 }
@@ -92,21 +63,10 @@ impl Bars {
 /// An attempt in a line.
 fn describe(going: &Going) -> String {
     let width = going.steps.to_string().len();
-    let bpb = going
-        .val_bpb
-        .map_or_else(String::new, |bpb| format!("  val_bpb {bpb:.4}"));
-    let speed = going
-        .speed()
-        .map_or_else(String::new, |x| format!("  {}", speed(x)));
-    let attempt = if going.at.attempt > 1 {
-        format!(" (attempt {})", going.at.attempt)
-    } else {
-        String::new()
-    };
-    format!(
-        "{}{attempt}  step {:>width$}/{}{bpb}{speed}",
-        going.at.label, going.trained, going.steps
-    )
+    let bpb = going.val_bpb.map_or_else(String::new, |bpb| format!("  val_bpb {bpb:.4}"));
+    let speed = going.speed().map_or_else(String::new, |x| format!("  {}", speed(x)));
+    let attempt = if going.at.attempt > 1 { format!(" (attempt {})", going.at.attempt) } else { String::new() };
+    format!("{}{attempt}  step {:>width$}/{}{bpb}{speed}", going.at.label, going.trained, going.steps)
 }
 
 /// A style from a template that is known to be right.
@@ -118,10 +78,7 @@ impl Sink for Bars {
     fn take(&mut self, event: &Event) {
         self.board.apply(Instant::now(), event);
         if let Event::SweepStarted { dies, .. } = event {
-            let line = || {
-                self.multi
-                    .add(ProgressBar::new(1).with_style(style("{wide_msg}")))
-            };
+            let line = || self.multi.add(ProgressBar::new(1).with_style(style("{wide_msg}")));
             self.lines = (0..*dies).map(|_| line()).collect();
         }
         if let Some(text) = line(event, self.board.finished, self.board.runs) {

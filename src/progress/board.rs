@@ -25,8 +25,7 @@ impl Going {
     /// Tokens a second since the attempt began, as far as it is known.
     pub(super) fn speed(&self) -> Option<f64> {
         let seconds = self.heard.duration_since(self.began).as_secs_f64();
-        (seconds > 0.0 && self.trained > 0)
-            .then(|| float(self.trained * self.tokens_per_step) / seconds)
+        (seconds > 0.0 && self.trained > 0).then(|| float(self.trained * self.tokens_per_step) / seconds)
     }
 }
 
@@ -91,12 +90,7 @@ impl Board {
     pub(super) fn apply(&mut self, now: Instant, event: &Event) {
         match event {
             Event::SweepStarted { dies, .. } => self.dies = vec![None; *dies],
-            Event::AttemptStarted {
-                at,
-                steps,
-                tokens_per_step,
-                shape,
-            } => {
+            Event::AttemptStarted { at, steps, tokens_per_step, shape } => {
                 if let Some(die) = self.dies.get_mut(at.die) {
                     *die = Some(at.run);
                 }
@@ -118,11 +112,7 @@ impl Board {
                     going.val_bpb = Some(row.val_bpb);
                 }
             }
-            Event::Beat {
-                at,
-                step: Some(step),
-                ..
-            } => self.advance(at.run, step + 1, now),
+            Event::Beat { at, step: Some(step), .. } => self.advance(at.run, step + 1, now),
             Event::RunFinished { at, outcome } => {
                 if matches!(outcome.ending, Ending::Finished(_)) {
                     self.advance(at.run, outcome.steps, now);
@@ -165,10 +155,7 @@ impl Board {
 
     fn leave(&mut self, run: RunId) {
         self.going.remove(&run);
-        self.dies
-            .iter_mut()
-            .filter(|die| **die == Some(run))
-            .for_each(|die| *die = None);
+        self.dies.iter_mut().filter(|die| **die == Some(run)).for_each(|die| *die = None);
     }
 
     /// The latest attempt on a die.
@@ -183,50 +170,29 @@ impl Board {
 
     /// Share of the training tokens that is done, in `[0, 1]`.
     pub(super) fn share(&self) -> f64 {
-        let left: f64 = self
-            .open
-            .iter()
-            .map(|(run, &(_, tokens))| tokens - self.trained(run))
-            .sum();
-        if self.total > 0.0 {
-            (1.0 - left / self.total).clamp(0.0, 1.0)
-        } else {
-            1.0
-        }
+        let left: f64 = self.open.iter().map(|(run, &(_, tokens))| tokens - self.trained(run)).sum();
+        if self.total > 0.0 { (1.0 - left / self.total).clamp(0.0, 1.0) } else { 1.0 }
     }
 
     fn trained(&self, run: &RunId) -> f64 {
-        self.going
-            .get(run)
-            .map_or(0.0, |going| float(going.trained * going.tokens_per_step))
+        self.going.get(run).map_or(0.0, |going| float(going.trained * going.tokens_per_step))
     }
 
     /// Seconds to go at the speeds measured so far: each shape at its own, one not met yet at the mean of the others.
     pub(super) fn eta(&self) -> Option<f64> {
-        let all = self
-            .measured
-            .values()
-            .fold(Measured::default(), |sum, one| Measured {
-                tokens: sum.tokens + one.tokens,
-                seconds: sum.seconds + one.seconds,
-            });
+        let all = self.measured.values().fold(Measured::default(), |sum, one| Measured {
+            tokens: sum.tokens + one.tokens,
+            seconds: sum.seconds + one.seconds,
+        });
         if all.tokens <= 0.0 || all.seconds <= 0.0 {
             return None;
         }
         let pace = |shape: usize| {
-            let one = self
-                .measured
-                .get(&shape)
-                .copied()
-                .filter(|one| one.tokens > 0.0)
-                .unwrap_or(all);
+            let one = self.measured.get(&shape).copied().filter(|one| one.tokens > 0.0).unwrap_or(all);
             one.seconds / one.tokens
         };
-        let seconds: f64 = self
-            .open
-            .iter()
-            .map(|(run, &(shape, tokens))| (tokens - self.trained(run)).max(0.0) * pace(shape))
-            .sum();
+        let seconds: f64 =
+            self.open.iter().map(|(run, &(shape, tokens))| (tokens - self.trained(run)).max(0.0) * pace(shape)).sum();
         let lanes = self.dies.len().min(self.open.len()).max(1);
         Some(seconds / float(lanes as u64))
     }

@@ -18,32 +18,16 @@ pub struct EventsFile {
 impl EventsFile {
     /// Events of this process in `folder`, in a file that is created with the first of them.
     pub fn new(folder: &Path) -> Self {
-        let host = rustix::system::uname()
-            .nodename()
-            .to_string_lossy()
-            .into_owned();
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let plain = |c: char| {
-            if c.is_ascii_alphanumeric() || c == '-' {
-                c
-            } else {
-                '_'
-            }
+            if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }
         };
         let host: String = host.chars().map(plain).take(32).collect();
         // The pid is used again one day; the start time tells its users apart.
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        let started = stat
-            .rsplit(')')
-            .next()
-            .and_then(|rest| rest.split_whitespace().nth(19))
-            .unwrap_or("0");
+        let started = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19)).unwrap_or("0");
         let name = format!("{host}-{}-{started}.jsonl", std::process::id());
-        Self {
-            folder: folder.to_owned(),
-            name,
-            file: None,
-            told: false,
-        }
+        Self { folder: folder.to_owned(), name, file: None, told: false }
     }
 
     fn append(&mut self, event: &Event) -> io::Result<()> {
@@ -70,10 +54,7 @@ impl Sink for EventsFile {
             && !std::mem::replace(&mut self.told, true)
         {
             // Results do not depend on this file: a sweep goes on without it.
-            eprintln!(
-                "warning: {} cannot be written: {error}",
-                self.folder.join(&self.name).display()
-            );
+            eprintln!("warning: {} cannot be written: {error}", self.folder.join(&self.name).display());
         }
     }
 }
@@ -88,34 +69,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut sink = EventsFile::new(&folder.path().join("events"));
         sink.take(&Event::Stopping { halt: Halt::NoDies });
-        sink.take(&Event::SweepEnded {
-            finished: 1,
-            failed: 0,
-            left: 0,
-            wall_sec: 0.5,
-        });
-        let files: Vec<_> = std::fs::read_dir(folder.path().join("events"))
-            .unwrap()
-            .collect();
+        sink.take(&Event::SweepEnded { finished: 1, failed: 0, left: 0, wall_sec: 0.5 });
+        let files: Vec<_> = std::fs::read_dir(folder.path().join("events")).unwrap().collect();
         assert_eq!(files.len(), 1);
-        let name = files[0]
-            .as_ref()
-            .unwrap()
-            .file_name()
-            .into_string()
-            .unwrap();
+        let name = files[0].as_ref().unwrap().file_name().into_string().unwrap();
         assert!(name.len() <= 64 && name.ends_with(".jsonl"), "{name}");
         let text = std::fs::read_to_string(files[0].as_ref().unwrap().path()).unwrap();
-        let events: Vec<serde_json::Value> = text
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
+        let events: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(events[0]["event"], "stopping");
         assert_eq!(events[1]["finished"], 1);
-        assert!(events.iter().all(|event| {
-            event["time"]
-                .as_str()
-                .is_some_and(|time| time.ends_with('Z'))
-        }));
+        assert!(events.iter().all(|event| { event["time"].as_str().is_some_and(|time| time.ends_with('Z')) }));
     }
 }

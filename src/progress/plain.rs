@@ -25,13 +25,7 @@ impl<W: Write> Plain<W> {
     /// Lines on `out`; `quiet` leaves only trouble. `finished` tells which runs have a result.
     pub fn new(out: W, plan: &Plan, finished: &[bool], quiet: bool) -> Self {
         let now = || (Instant::now(), SystemTime::now());
-        Self {
-            out,
-            board: Board::new(plan, finished),
-            quiet,
-            summed: Instant::now(),
-            now,
-        }
+        Self { out, board: Board::new(plan, finished), quiet, summed: Instant::now(), now }
     }
 
     fn put(&mut self, text: &str) {
@@ -44,20 +38,11 @@ impl<W: Write> Plain<W> {
 
     fn summary(&self) -> String {
         let board = &self.board;
-        let failed = if board.failed > 0 {
-            format!(", {} failed", board.failed)
-        } else {
-            String::new()
-        };
-        let eta = board.eta().map_or_else(String::new, |eta| {
-            format!(", about {} to go", duration(eta))
-        });
+        let failed = if board.failed > 0 { format!(", {} failed", board.failed) } else { String::new() };
+        let eta = board.eta().map_or_else(String::new, |eta| format!(", about {} to go", duration(eta)));
         let share = 100.0 * board.share();
         let (finished, runs) = (board.finished, board.runs);
-        format!(
-            "{share:.0}%: {finished} of {runs} runs finished{failed}, {}{eta}",
-            speed(board.speed())
-        )
+        format!("{share:.0}%: {finished} of {runs} runs finished{failed}, {}{eta}", speed(board.speed()))
     }
 }
 
@@ -65,8 +50,7 @@ impl<W: Write> Sink for Plain<W> {
     fn take(&mut self, event: &Event) {
         let (now, _) = (self.now)();
         self.board.apply(now, event);
-        let shown =
-            !self.quiet || trouble(event).is_some() || matches!(event, Event::Stopping { .. });
+        let shown = !self.quiet || trouble(event).is_some() || matches!(event, Event::Stopping { .. });
         if shown && let Some(text) = line(event, self.board.finished, self.board.runs) {
             self.put(&text);
         }

@@ -5,11 +5,7 @@ use crate::run::{Ending, Outcome};
 
 /// `2h 05m`, `4m 09s` or `12s`.
 pub(super) fn duration(seconds: f64) -> String {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a cast from f64 saturates"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast from f64 saturates")]
     let seconds = seconds.round() as u64;
     match seconds {
         3600.. => format!("{}h {:02}m", seconds / 3600, seconds / 60 % 60),
@@ -46,79 +42,40 @@ fn dies(count: usize) -> String {
 /// The line that a user gets for an event; most have none. `done` of `total` runs have a result.
 pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
     Some(match event {
-        Event::SweepStarted {
-            sweep,
-            results,
-            runs: all,
-            finished,
-            dies: count,
-        } => format!(
+        Event::SweepStarted { sweep, results, runs: all, finished, dies: count } => format!(
             "{sweep}: {}: {finished} finished, {} to do, on {}; results in {}",
             runs(*all),
             all - finished,
             dies(*count),
             results.display()
         ),
-        Event::RunFinished {
-            at,
-            outcome: result,
-        } => {
+        Event::RunFinished { at, outcome: result } => {
             format!("finished {done}/{total}  {}  {}", at.label, outcome(result))
         }
-        Event::AttemptFailed {
-            at,
-            failure,
-            again: true,
-        } => {
+        Event::AttemptFailed { at, failure, again: true } => {
             format!(
                 "attempt {} of {} on die {} failed, and will be made again: {failure}",
                 at.attempt, at.label, at.die
             )
         }
-        Event::RunFailed {
-            label,
-            attempts,
-            failure,
-            ..
-        } => {
-            let attempts = if *attempts == 1 {
-                "1 attempt".to_owned()
-            } else {
-                format!("{attempts} attempts")
-            };
+        Event::RunFailed { label, attempts, failure, .. } => {
+            let attempts = if *attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
             format!("FAILED after {attempts}: {label}: {failure}")
         }
         Event::WorkerLost { die, failure } => format!("worker of die {die} lost: {failure}"),
         Event::DieSetAside { die, failure } => {
-            format!(
-                "die {die} is set aside after 3 failures in a row, the last of which was: {failure}"
-            )
+            format!("die {die} is set aside after 3 failures in a row, the last of which was: {failure}")
         }
         Event::RunElsewhere { run, holder } => format!("run {run} belongs to {holder}"),
-        Event::Stopping {
-            halt: Halt::Signal { signal },
-        } => format!(
+        Event::Stopping { halt: Halt::Signal { signal } } => format!(
             "{}: stopping after the steps in hand; runs in hand start over next time; a second signal stops at once",
             signal_name(*signal)
         ),
         Event::Stopping { halt } => format!("stopping: {halt}"),
-        Event::SweepEnded {
-            finished,
-            failed,
-            left,
-            wall_sec,
-        } => {
+        Event::SweepEnded { finished, failed, left, wall_sec } => {
             let rest = [(*failed, "failed"), (*left, "left")];
-            let rest: String = rest
-                .iter()
-                .filter(|(n, _)| *n > 0)
-                .map(|(n, word)| format!(", {n} {word}"))
-                .collect();
-            format!(
-                "{} finished{rest}, in {}",
-                runs(*finished),
-                duration(*wall_sec)
-            )
+            let rest: String = rest.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!(", {n} {word}")).collect();
+            format!("{} finished{rest}, in {}", runs(*finished), duration(*wall_sec))
         }
         Event::WorkerReady { .. }
         | Event::AttemptStarted { .. }
@@ -150,62 +107,32 @@ mod tests {
     fn quantities_are_short() {
         let durations = [0.2, 59.4, 61.0, 3599.0, 7500.0].map(duration);
         assert_eq!(durations, ["0s", "59s", "1m 01s", "59m 59s", "2h 05m"]);
-        assert_eq!(
-            [850.0, 51_234.0, 3.14e6].map(speed),
-            ["850 tok/s", "51.2k tok/s", "3.1M tok/s"]
-        );
+        assert_eq!([850.0, 51_234.0, 3.14e6].map(speed), ["850 tok/s", "51.2k tok/s", "3.1M tok/s"]);
     }
 
     #[test]
     fn events_read_as_sentences() {
-        let at = At {
-            run: RunId::from_bits(1),
-            attempt: 2,
-            die: 1,
-            label: "sr4 seed=3".into(),
-        };
+        let at = At { run: RunId::from_bits(1), attempt: 2, die: 1, label: "sr4 seed=3".into() };
         let failure = Failure::new(Cause::Crashed, "its process was killed by SIGABRT");
         let say = |event| line(&event, 3, 12).unwrap();
         assert_eq!(
-            say(Event::SweepStarted {
-                sweep: "s".into(),
-                results: "results/s".into(),
-                runs: 12,
-                finished: 5,
-                dies: 2
-            }),
+            say(Event::SweepStarted { sweep: "s".into(), results: "results/s".into(), runs: 12, finished: 5, dies: 2 }),
             "s: 12 runs: 5 finished, 7 to do, on 2 dies; results in results/s"
         );
         assert_eq!(
-            say(Event::AttemptFailed {
-                at,
-                failure: failure.clone(),
-                again: true
-            }),
+            say(Event::AttemptFailed { at, failure: failure.clone(), again: true }),
             "attempt 2 of sr4 seed=3 on die 1 failed, and will be made again: crashed: its process was killed by SIGABRT"
         );
         assert_eq!(
-            say(Event::RunFailed {
-                run: RunId::from_bits(1),
-                label: "sr4 seed=3".into(),
-                attempts: 1,
-                failure
-            }),
+            say(Event::RunFailed { run: RunId::from_bits(1), label: "sr4 seed=3".into(), attempts: 1, failure }),
             "FAILED after 1 attempt: sr4 seed=3: crashed: its process was killed by SIGABRT"
         );
         assert_eq!(
-            say(Event::Stopping {
-                halt: Halt::Signal { signal: 2 }
-            }),
+            say(Event::Stopping { halt: Halt::Signal { signal: 2 } }),
             "SIGINT: stopping after the steps in hand; runs in hand start over next time; a second signal stops at once"
         );
         assert_eq!(
-            say(Event::SweepEnded {
-                finished: 1,
-                failed: 0,
-                left: 2,
-                wall_sec: 61.0
-            }),
+            say(Event::SweepEnded { finished: 1, failed: 0, left: 2, wall_sec: 61.0 }),
             "1 run finished, 2 left, in 1m 01s"
         );
     }

@@ -42,11 +42,7 @@ pub enum WireError {
 pub fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>, WireError> {
     let mut line = serde_json::to_vec(message).map_err(WireError::Encode)?;
     line.push(b'\n');
-    if line.len() > MAX_LINE {
-        Err(WireError::TooLong)
-    } else {
-        Ok(line)
-    }
+    if line.len() > MAX_LINE { Err(WireError::TooLong) } else { Ok(line) }
 }
 
 /// Reads messages, a line each.
@@ -59,33 +55,22 @@ pub struct Lines<R> {
 impl<R: BufRead> Lines<R> {
     /// Reads from `reader`.
     pub const fn new(reader: R) -> Self {
-        Self {
-            reader,
-            line: Vec::new(),
-        }
+        Self { reader, line: Vec::new() }
     }
 
     /// The next message; `None` at the end of the stream.
     ///
     /// # Errors
     /// The stream is not to be read as messages any more after an error.
-    pub fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, WireError> {
+    pub fn read<T: DeserializeOwned>(&mut self) -> Result<Option<T>, WireError> {
         self.line.clear();
         let limit = u64::try_from(MAX_LINE).unwrap_or(u64::MAX);
-        (&mut self.reader)
-            .take(limit)
-            .read_until(b'\n', &mut self.line)
-            .map_err(WireError::Io)?;
+        (&mut self.reader).take(limit).read_until(b'\n', &mut self.line).map_err(WireError::Io)?;
         match self.line.split_last() {
             None => Ok(None),
-            Some((b'\n', text)) => {
-                serde_json::from_slice(text)
-                    .map(Some)
-                    .map_err(|source| WireError::Rubbish {
-                        text: excerpt(text),
-                        source,
-                    })
-            }
+            Some((b'\n', text)) => serde_json::from_slice(text)
+                .map(Some)
+                .map_err(|source| WireError::Rubbish { text: excerpt(text), source }),
             Some(_) if self.line.len() == MAX_LINE => Err(WireError::TooLong),
             Some(_) => Err(WireError::Truncated(excerpt(&self.line))),
         }
@@ -118,15 +103,11 @@ mod tests {
     use crate::run::{Ending, Outcome, Row, RunId, Timing};
 
     fn place() -> Place {
-        Place {
-            lane: 0,
-            run: RunId::from_bits(7),
-            attempt: 2,
-        }
+        Place { lane: 0, run: RunId::from_bits(7), attempt: 2 }
     }
 
     fn read(bytes: &[u8]) -> Result<Option<FromWorker>, WireError> {
-        Lines::new(BufReader::new(bytes)).next()
+        Lines::new(BufReader::new(bytes)).read()
     }
 
     fn row(value: f64) -> Row {
@@ -138,34 +119,15 @@ mod tests {
             grad_norm: f64::MIN_POSITIVE,
             lr: 1e-3,
             panel: None,
-            timing: Timing {
-                step_sec: 0.0,
-                tok_per_sec: f64::INFINITY,
-                elapsed_sec: 1.5,
-                eta_sec: 2.0,
-            },
+            timing: Timing { step_sec: 0.0, tok_per_sec: f64::INFINITY, elapsed_sec: 1.5, eta_sec: 2.0 },
         }
     }
 
     #[test]
     fn numbers_come_back_to_the_last_bit() {
-        for value in [
-            1.0 / 3.0,
-            f64::MAX,
-            5e-324,
-            -0.0,
-            f64::NAN,
-            f64::INFINITY,
-            f64::NEG_INFINITY,
-        ] {
-            let line = encode(&FromWorker::Row {
-                place: place(),
-                row: row(value),
-            })
-            .unwrap();
-            let Some(FromWorker::Row { row: back, .. }) = read(&line).unwrap() else {
-                panic!("not a row")
-            };
+        for value in [1.0 / 3.0, f64::MAX, 5e-324, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let line = encode(&FromWorker::Row { place: place(), row: row(value) }).unwrap();
+            let Some(FromWorker::Row { row: back, .. }) = read(&line).unwrap() else { panic!("not a row") };
             if value.is_nan() {
                 assert!(back.train_bpb.is_nan());
             } else {
@@ -179,10 +141,7 @@ mod tests {
     #[test]
     fn every_message_comes_back() {
         let outcome = Outcome {
-            ending: Ending::Diverged {
-                step: 3,
-                loss: f64::INFINITY,
-            },
+            ending: Ending::Diverged { step: 3, loss: f64::INFINITY },
             steps: 3,
             skipped: 0,
             best_val_bpb: None,
@@ -190,36 +149,15 @@ mod tests {
             wall_sec: 0.5,
             tok_per_sec: 10.0,
         };
-        let pulse = Pulse {
-            place: place(),
-            phase: Phase::Training,
-            step: Some(4),
-            still_ms: 10,
-            usual_ms: None,
-        };
+        let pulse = Pulse { place: place(), phase: Phase::Training, step: Some(4), still_ms: 10, usual_ms: None };
         let messages = [
-            FromWorker::Checkpointed {
-                place: place(),
-                step: 8,
-            },
-            FromWorker::Beat {
-                pulses: vec![pulse],
-            },
+            FromWorker::Checkpointed { place: place(), step: 8 },
+            FromWorker::Beat { pulses: vec![pulse] },
+            FromWorker::Ended { place: place(), end: End::Result { outcome: Box::new(outcome) } },
+            FromWorker::Ended { place: place(), end: End::Cancelled { step: None } },
             FromWorker::Ended {
                 place: place(),
-                end: End::Result {
-                    outcome: Box::new(outcome),
-                },
-            },
-            FromWorker::Ended {
-                place: place(),
-                end: End::Cancelled { step: None },
-            },
-            FromWorker::Ended {
-                place: place(),
-                end: End::Failed {
-                    failure: Failure::new(Cause::Bug, "line\nbreak \u{1}"),
-                },
+                end: End::Failed { failure: Failure::new(Cause::Bug, "line\nbreak \u{1}") },
             },
         ];
         for message in messages {
@@ -228,33 +166,21 @@ mod tests {
             assert_eq!(read(&line).unwrap(), Some(message));
         }
         let line = encode(&ToWorker::Cancel { place: place() }).unwrap();
-        let back: Option<ToWorker> = Lines::new(&line[..]).next().unwrap();
+        let back: Option<ToWorker> = Lines::new(&line[..]).read().unwrap();
         assert_eq!(back, Some(ToWorker::Cancel { place: place() }));
     }
 
     #[test]
     fn the_longest_failure_fits_a_line() {
         let failure = Failure::new(Cause::Bug, "\u{1}".repeat(1 << 20));
-        assert!(
-            encode(&FromWorker::Ended {
-                place: place(),
-                end: End::Failed { failure }
-            })
-            .is_ok()
-        );
+        assert!(encode(&FromWorker::Ended { place: place(), end: End::Failed { failure } }).is_ok());
     }
 
     #[test]
     fn bad_lines_are_told_apart() {
         assert!(matches!(read(b""), Ok(None)));
-        assert!(matches!(
-            read(b"{\"type\":\"beat\""),
-            Err(WireError::Truncated(_))
-        ));
-        assert!(matches!(
-            read(&vec![b'x'; MAX_LINE + 10]),
-            Err(WireError::TooLong)
-        ));
+        assert!(matches!(read(b"{\"type\":\"beat\""), Err(WireError::Truncated(_))));
+        assert!(matches!(read(&vec![b'x'; MAX_LINE + 10]), Err(WireError::TooLong)));
         for rubbish in [
             &b"hello\n"[..],
             b"\n",
@@ -279,14 +205,9 @@ mod tests {
 
     #[test]
     fn what_is_shown_of_a_bad_line_is_short_and_printable() {
-        let Err(WireError::Rubbish { text, .. }) =
-            read(&[&b"\x1b[31m"[..], &[b'a'; 500], b"\n"].concat())
-        else {
+        let Err(WireError::Rubbish { text, .. }) = read(&[&b"\x1b[31m"[..], &[b'a'; 500], b"\n"].concat()) else {
             panic!("taken as a message")
         };
-        assert!(
-            text.starts_with("\\u{1b}[31maaa") && text.ends_with("a…"),
-            "{text}"
-        );
+        assert!(text.starts_with("\\u{1b}[31maaa") && text.ends_with("a…"), "{text}");
     }
 }

@@ -62,23 +62,14 @@ mod tests {
             ..plain.clone()
         };
         assert_eq!(canonical(&odd), canonical(&plain));
-        let odd = Settings {
-            opt: Opt::Sr4,
-            ..odd
-        };
+        let odd = Settings { opt: Opt::Sr4, ..odd };
         assert_eq!(canonical(&odd), odd);
     }
 
     #[test]
     fn one_chunk_makes_top_k_unread_and_top_k_is_bounded_by_the_chunks() {
         let base = Settings::default();
-        let with = |chunk_size, moba_top_k| {
-            canonical(&Settings {
-                chunk_size,
-                moba_top_k,
-                ..base.clone()
-            })
-        };
+        let with = |chunk_size, moba_top_k| canonical(&Settings { chunk_size, moba_top_k, ..base.clone() });
         assert_eq!(with(512, 3), canonical(&base));
         assert_eq!(with(9_999, 3), canonical(&base));
         assert_eq!(with(128, 3), with(128, 8));
@@ -86,13 +77,7 @@ mod tests {
         // 512 positions in chunks of 200: two chunks are earlier than the last, which is short.
         assert_eq!(with(200, 2), with(200, 3));
         assert_ne!(with(200, 1), with(200, 2));
-        let no_attention = |chunk_size| {
-            canonical(&Settings {
-                n_attn: 0,
-                chunk_size,
-                ..base.clone()
-            })
-        };
+        let no_attention = |chunk_size| canonical(&Settings { n_attn: 0, chunk_size, ..base.clone() });
         assert_eq!(no_attention(64), no_attention(512));
     }
 
@@ -101,71 +86,30 @@ mod tests {
         use crate::settings::Decay;
         let base = Settings::default();
         let of = |s: Settings| canonical(&s);
-        assert_eq!(
-            of(Settings {
-                decay: Decay::Matrices,
-                ..base.clone()
-            }),
-            of(base.clone())
-        );
-        assert_eq!(
-            of(Settings {
-                warmup_steps: 1,
-                ..base.clone()
-            }),
-            of(base.clone())
-        );
-        let minus = of(Settings {
-            lr_min: -0.0,
-            ..base.clone()
-        });
+        assert_eq!(of(Settings { decay: Decay::Matrices, ..base.clone() }), of(base.clone()));
+        assert_eq!(of(Settings { warmup_steps: 1, ..base.clone() }), of(base.clone()));
+        let minus = of(Settings { lr_min: -0.0, ..base.clone() });
         assert!(minus.lr_min.is_sign_positive());
-        assert_eq!(
-            of(Settings {
-                n_rwkv: 0,
-                lora: 8,
-                ..base.clone()
-            }),
-            of(Settings {
-                n_rwkv: 0,
-                ..base.clone()
-            })
-        );
+        assert_eq!(of(Settings { n_rwkv: 0, lora: 8, ..base.clone() }), of(Settings { n_rwkv: 0, ..base.clone() }));
     }
 
     /// `floats` names its fields by hand: a new setting of type float must join it.
     #[test]
     fn every_float_is_freed_of_its_signed_zero() {
-        let mut s = Settings {
-            opt: Opt::Sr4,
-            weight_decay: 1.0,
-            ..Settings::default()
-        };
-        let rows = TABLE
-            .iter()
-            .filter(|row| matches!(row.kind, Kind::Float(..)));
+        let mut s = Settings { opt: Opt::Sr4, weight_decay: 1.0, ..Settings::default() };
+        let rows = TABLE.iter().filter(|row| matches!(row.kind, Kind::Float(..)));
         for row in rows.clone() {
             row.set(&mut s, &Value::Float(-0.0));
         }
         let s = canonical(&s);
         for row in rows {
-            assert_eq!(
-                row.get(&s).map(|v| v.to_string()).as_deref(),
-                Some("0"),
-                "{}",
-                row.key
-            );
+            assert_eq!(row.get(&s).map(|v| v.to_string()).as_deref(), Some("0"), "{}", row.key);
         }
     }
 
     #[test]
     fn the_canonical_form_is_its_own() {
-        let odd = Settings {
-            chunk_size: 100,
-            moba_top_k: 99,
-            warmup_steps: 1,
-            ..Settings::default()
-        };
+        let odd = Settings { chunk_size: 100, moba_top_k: 99, warmup_steps: 1, ..Settings::default() };
         assert_eq!(canonical(&canonical(&odd)), canonical(&odd));
     }
 }

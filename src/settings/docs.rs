@@ -27,24 +27,13 @@ there with their standard default, so that they make no difference.
 /// The page, as Markdown.
 pub fn markdown() -> String {
     let mut page = HEAD.to_owned();
-    for group in [
-        Group::Model,
-        Group::Schedule,
-        Group::Optimizer,
-        Group::Sr4,
-        Group::Neutral,
-    ] {
+    for group in [Group::Model, Group::Schedule, Group::Optimizer, Group::Sr4, Group::Neutral] {
         let _ = writeln!(page, "\n## {}\n", title(group));
         page.push_str("| key | value | standard | reference | meaning |\n|---|---|---|---|---|\n");
         for row in TABLE.iter().filter(|row| row.group == group) {
             let reference = row.reference.map_or(String::new(), initial);
             let (key, standard) = (row.key, initial(row.standard));
-            let _ = writeln!(
-                page,
-                "| `{key}` | {} | {standard} | {reference} | {} |",
-                row.kind.describe(),
-                row.help
-            );
+            let _ = writeln!(page, "| `{key}` | {} | {standard} | {reference} | {} |", row.kind.describe(), row.help);
         }
     }
     page + TAIL

@@ -58,41 +58,12 @@ mod tests {
     fn numbers_are_in_the_id_and_paths_are_not() {
         let base = Settings::default();
         let id = |s: Settings| run_id(&s, "00ff");
-        let moved = Settings {
-            data: Data::Builtin,
-            save_final: true,
-            speed_counts_eval: true,
-            ..base.clone()
-        };
+        let moved = Settings { data: Data::Builtin, save_final: true, speed_counts_eval: true, ..base.clone() };
         assert_eq!(id(moved), id(base.clone()));
-        assert_eq!(
-            id(Settings {
-                target_step: 1.0,
-                ..base.clone()
-            }),
-            id(base.clone())
-        );
-        assert_ne!(
-            id(Settings {
-                lr: 2e-3,
-                ..base.clone()
-            }),
-            id(base.clone())
-        );
-        assert_ne!(
-            id(Settings {
-                seed: 2,
-                ..base.clone()
-            }),
-            id(base.clone())
-        );
-        assert_ne!(
-            id(Settings {
-                opt: Opt::Sr4,
-                ..base.clone()
-            }),
-            id(base.clone())
-        );
+        assert_eq!(id(Settings { target_step: 1.0, ..base.clone() }), id(base.clone()));
+        assert_ne!(id(Settings { lr: 2e-3, ..base.clone() }), id(base.clone()));
+        assert_ne!(id(Settings { seed: 2, ..base.clone() }), id(base.clone()));
+        assert_ne!(id(Settings { opt: Opt::Sr4, ..base.clone() }), id(base.clone()));
         assert_ne!(run_id(&base, "00fe"), id(base));
     }
 }

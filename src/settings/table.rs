@@ -3,10 +3,7 @@
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use super::value::{Field, Kind, Value, Words};
-use super::{
-    Data, Decay, EvalWeights, OnNonfinite, Opt, Precision, ScaleInit, ScaleLrMode, Settings,
-    TestBatches,
-};
+use super::{Data, Decay, EvalWeights, OnNonfinite, Opt, Precision, ScaleInit, ScaleLrMode, Settings, TestBatches};
 
 /// A set of defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +88,7 @@ impl Setting {
     /// Puts an accepted value in its field. Returns whether the field took it: a value that
     /// [`Kind::accepts`] is always taken.
     pub fn set(&self, settings: &mut Settings, value: &Value) -> bool {
-        self.access
-            .is_some_and(|access| (access.set)(settings, value))
+        self.access.is_some_and(|access| (access.set)(settings, value))
     }
 
     /// The name of the trainer's flag.
@@ -139,16 +135,8 @@ pub fn setting(key: &str) -> Option<&'static Setting> {
 ///
 /// Of two values for one key the last holds. Values must be [accepted](Kind::accepts).
 pub fn resolve(given: &[(&'static Setting, Value)]) -> Settings {
-    let find = |key: &str| {
-        given
-            .iter()
-            .rev()
-            .find(|(row, _)| row.key == key)
-            .map(|(_, value)| value)
-    };
-    let preset = find("preset")
-        .and_then(Preset::from_value)
-        .unwrap_or(Preset::Standard);
+    let find = |key: &str| given.iter().rev().find(|(row, _)| row.key == key).map(|(_, value)| value);
+    let preset = find("preset").and_then(Preset::from_value).unwrap_or(Preset::Standard);
     let mut settings = BLANK;
     let mut later = Vec::new();
     for row in TABLE {
@@ -272,38 +260,10 @@ pub static TABLE: &[Setting] = &[
     row!(@ "preset", None, Model, Kind::Word(Preset::WORDS), Text("standard"),
         "Which defaults hold; a setting that is given wins over them.", changes_numbers: false),
     // Model
-    row!(
-        "C",
-        c,
-        Model,
-        size(65_536),
-        Int(128),
-        "Channels; `n_head * head_size` must equal it."
-    ),
-    row!(
-        "n_head",
-        n_head,
-        Model,
-        size(4_096),
-        Int(4),
-        "Heads of a block."
-    ),
-    row!(
-        "head_size",
-        head_size,
-        Model,
-        size(4_096),
-        Int(32),
-        "Channels of a head."
-    ),
-    row!(
-        "n_rwkv",
-        n_rwkv,
-        Model,
-        Kind::Int { min: 0, max: 1_024 },
-        Int(3),
-        "RWKV-7 blocks."
-    ),
+    row!("C", c, Model, size(65_536), Int(128), "Channels; `n_head * head_size` must equal it."),
+    row!("n_head", n_head, Model, size(4_096), Int(4), "Heads of a block."),
+    row!("head_size", head_size, Model, size(4_096), Int(32), "Channels of a head."),
+    row!("n_rwkv", n_rwkv, Model, Kind::Int { min: 0, max: 1_024 }, Int(3), "RWKV-7 blocks."),
     row!(
         "n_attn",
         n_attn,
@@ -312,56 +272,21 @@ pub static TABLE: &[Setting] = &[
         Int(1),
         "Attention blocks, spread evenly behind the RWKV-7 blocks."
     ),
-    row!(
-        "ffn",
-        ffn,
-        Model,
-        size(1 << 20),
-        Int(512),
-        "Width of the channel mix."
-    ),
+    row!("ffn", ffn, Model, size(1 << 20), Int(512), "Width of the channel mix."),
     row!("lora", lora, Model, size(65_536), Int(32), "Rank of the low-rank projections of RWKV-7 blocks.",
         is_read: |s| s.n_rwkv > 0),
-    row!(
-        "seq_len",
-        seq_len,
-        Model,
-        size(1 << 20),
-        Int(512),
-        "Tokens (bytes) of a window."
-    ),
+    row!("seq_len", seq_len, Model, size(1 << 20), Int(512), "Tokens (bytes) of a window."),
     row!("chunk_size", chunk_size, Model, size(1 << 20), Same("seq_len"),
         "Positions of an attention chunk; `seq_len` or more is dense causal attention.", is_read: |s| s.n_attn > 0),
     row!("moba_top_k", moba_top_k, Model, Kind::Int { min: 0, max: 1 << 20 }, Int(0),
         "Earlier chunks that a query sees besides its own.", is_read: |s| s.n_attn > 0 && s.chunk_size < s.seq_len),
-    row!(
-        "precision",
-        precision,
-        Model,
-        Kind::Word(Precision::WORDS),
-        Text("fp32"),
-        "Arithmetic of matrix products."
-    ),
+    row!("precision", precision, Model, Kind::Word(Precision::WORDS), Text("fp32"), "Arithmetic of matrix products."),
     // Data, schedule, evaluation
     row!("data", data, Schedule, Kind::Path, Text("data/enwik8"),
         "Corpus: a file, a folder whose files are joined, or `builtin`, a generator of markup-like text. \
          Its bytes, not its path, are part of a run's id.", changes_numbers: false),
-    row!(
-        "steps",
-        steps,
-        Schedule,
-        size(MOST_STEPS),
-        Int(1_000),
-        "Training steps."
-    ),
-    row!(
-        "batch",
-        batch,
-        Schedule,
-        size(65_536),
-        Int(1),
-        "Windows of a batch."
-    ),
+    row!("steps", steps, Schedule, size(MOST_STEPS), Int(1_000), "Training steps."),
+    row!("batch", batch, Schedule, size(65_536), Int(1), "Windows of a batch."),
     row!(
         "accum_steps",
         accum_steps,
@@ -374,10 +299,7 @@ pub static TABLE: &[Setting] = &[
         "seed",
         seed,
         Schedule,
-        Kind::Int {
-            min: 1,
-            max: u64::MAX
-        },
+        Kind::Int { min: 1, max: u64::MAX },
         Int(1_234),
         "Seed of initial weights and of the order of the data; a sweep file gives it as `seeds`."
     ),
@@ -401,11 +323,7 @@ pub static TABLE: &[Setting] = &[
         "test_batches",
         test_batches,
         Schedule,
-        Kind::IntOr {
-            min: 1,
-            max: MOST_STEPS,
-            word: "all"
-        },
+        Kind::IntOr { min: 1, max: MOST_STEPS, word: "all" },
         Int(64),
         "Windows of the test split, the same for every seed, evaluated once at the end; `all`: the whole split."
     ),
@@ -425,14 +343,7 @@ pub static TABLE: &[Setting] = &[
         Text("diverged"),
         "What a loss that is not finite does: end the run as diverged, or skip the update."
     ),
-    row!(
-        "dies_per_run",
-        dies_per_run,
-        Schedule,
-        size(1_024),
-        Int(1),
-        "Dies that one run is spread over."
-    ),
+    row!("dies_per_run", dies_per_run, Schedule, size(1_024), Int(1), "Dies that one run is spread over."),
     // Optimizer
     row!(
         "opt",
@@ -442,65 +353,20 @@ pub static TABLE: &[Setting] = &[
         Text("adamw"),
         "Optimizer of the ternary matrices; all else is trained by AdamW."
     ),
-    row!(
-        "lr",
-        lr,
-        Optimizer,
-        NOT_NEGATIVE,
-        Float(1e-3),
-        "Learning rate at the start of the cosine."
-    ),
-    row!(
-        "lr_min",
-        lr_min,
-        Optimizer,
-        NOT_NEGATIVE,
-        Float(1e-4),
-        "Learning rate at the end of the cosine."
-    ),
+    row!("lr", lr, Optimizer, NOT_NEGATIVE, Float(1e-3), "Learning rate at the start of the cosine."),
+    row!("lr_min", lr_min, Optimizer, NOT_NEGATIVE, Float(1e-4), "Learning rate at the end of the cosine."),
     row!(
         "warmup_steps",
         warmup_steps,
         Optimizer,
-        Kind::Int {
-            min: 0,
-            max: MOST_STEPS
-        },
+        Kind::Int { min: 0, max: MOST_STEPS },
         Int(0),
         "Steps over which the learning rate rises to the cosine's; 0 for none."
     ),
-    row!(
-        "beta1",
-        beta1,
-        Optimizer,
-        MOMENT,
-        Float(0.9),
-        "AdamW's decay of the first moment."
-    ),
-    row!(
-        "beta2",
-        beta2,
-        Optimizer,
-        MOMENT,
-        Float(0.999),
-        "AdamW's decay of the second moment."
-    ),
-    row!(
-        "eps",
-        eps,
-        Optimizer,
-        POSITIVE,
-        Float(1e-8),
-        "AdamW's epsilon."
-    ),
-    row!(
-        "weight_decay",
-        weight_decay,
-        Optimizer,
-        NOT_NEGATIVE,
-        Float(0.0),
-        "AdamW's decoupled weight decay."
-    ),
+    row!("beta1", beta1, Optimizer, MOMENT, Float(0.9), "AdamW's decay of the first moment."),
+    row!("beta2", beta2, Optimizer, MOMENT, Float(0.999), "AdamW's decay of the second moment."),
+    row!("eps", eps, Optimizer, POSITIVE, Float(1e-8), "AdamW's epsilon."),
+    row!("weight_decay", weight_decay, Optimizer, NOT_NEGATIVE, Float(0.0), "AdamW's decoupled weight decay."),
     row!("decay", decay, Optimizer, Kind::Word(Decay::WORDS), Text("all"),
         "Which tensors decay: all that AdamW trains, or those of two dimensions.", is_read: |s| s.weight_decay > 0.0),
     row!(
@@ -546,12 +412,7 @@ mod tests {
     use super::*;
 
     fn given(pairs: &[(&str, Value)]) -> Settings {
-        resolve(
-            &pairs
-                .iter()
-                .map(|(key, value)| (setting(key).unwrap(), value.clone()))
-                .collect::<Vec<_>>(),
-        )
+        resolve(&pairs.iter().map(|(key, value)| (setting(key).unwrap(), value.clone())).collect::<Vec<_>>())
     }
 
     fn text(word: &str) -> Value {
@@ -561,17 +422,8 @@ mod tests {
     #[test]
     fn every_field_has_a_row_and_every_row_a_field() {
         let json = serde_json::to_value(Settings::default()).unwrap();
-        let mut fields: Vec<&str> = json
-            .as_object()
-            .unwrap()
-            .keys()
-            .map(String::as_str)
-            .collect();
-        let mut rows: Vec<&str> = TABLE
-            .iter()
-            .filter(|r| r.access.is_some())
-            .map(|r| r.key)
-            .collect();
+        let mut fields: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut rows: Vec<&str> = TABLE.iter().filter(|r| r.access.is_some()).map(|r| r.key).collect();
         fields.sort_unstable();
         rows.sort_unstable();
         assert_eq!(fields, rows);
@@ -581,9 +433,7 @@ mod tests {
     #[test]
     fn rows_reach_their_own_fields() {
         let other = |row: &Setting| match row.kind {
-            Kind::Int { max, .. } | Kind::IntFromOne { max } | Kind::IntOr { max, .. } => {
-                Value::Int(max)
-            }
+            Kind::Int { max, .. } | Kind::IntFromOne { max } | Kind::IntOr { max, .. } => Value::Int(max),
             Kind::Float(..) => Value::Float(0.625),
             Kind::Bool => Value::Bool(row.standard != Bool(true)),
             Kind::Word(words) => text(words.iter().find(|w| row.standard != Text(w)).unwrap()),
@@ -598,13 +448,7 @@ mod tests {
                     assert_ne!(check.get(&before), check.get(&after), "{}", row.key);
                     assert_eq!(check.get(&after), Some(other(row)), "{}", row.key);
                 } else {
-                    assert_eq!(
-                        check.get(&before),
-                        check.get(&after),
-                        "{} changed by {}",
-                        check.key,
-                        row.key
-                    );
+                    assert_eq!(check.get(&before), check.get(&after), "{} changed by {}", check.key, row.key);
                 }
             }
         }
@@ -629,54 +473,25 @@ mod tests {
     #[test]
     fn presets_differ_where_the_reference_driver_has_quirks() {
         let standard = Settings::default();
-        assert_eq!(
-            (standard.scale_lr, standard.dither_seed, standard.seed),
-            (1e-3, 1234, 1234)
-        );
-        assert_eq!(
-            (standard.scale_init, standard.eval_weights),
-            (ScaleInit::FanIn, EvalWeights::Fresh)
-        );
+        assert_eq!((standard.scale_lr, standard.dither_seed, standard.seed), (1e-3, 1234, 1234));
+        assert_eq!((standard.scale_init, standard.eval_weights), (ScaleInit::FanIn, EvalWeights::Fresh));
         let reference = given(&[("preset", text("reference"))]);
         assert_eq!((reference.scale_lr, reference.dither_seed), (1e-2, 42));
-        assert_eq!(
-            (reference.scale_init, reference.scale_lr_mode),
-            (ScaleInit::Unit, ScaleLrMode::Grad)
-        );
-        assert_eq!(
-            (reference.eval_weights, reference.speed_counts_eval),
-            (EvalWeights::Stale, true)
-        );
+        assert_eq!((reference.scale_init, reference.scale_lr_mode), (ScaleInit::Unit, ScaleLrMode::Grad));
+        assert_eq!((reference.eval_weights, reference.speed_counts_eval), (EvalWeights::Stale, true));
     }
 
     #[test]
     fn what_is_given_wins_over_the_preset_wherever_it_stands() {
-        let settings = given(&[
-            ("scale_init", text("fan_in")),
-            ("dither_seed", Value::Int(7)),
-            ("preset", text("reference")),
-        ]);
-        assert_eq!(
-            (settings.scale_init, settings.dither_seed),
-            (ScaleInit::FanIn, 7)
-        );
+        let settings =
+            given(&[("scale_init", text("fan_in")), ("dither_seed", Value::Int(7)), ("preset", text("reference"))]);
+        assert_eq!((settings.scale_init, settings.dither_seed), (ScaleInit::FanIn, 7));
         assert_eq!(settings.scale_lr_mode, ScaleLrMode::Grad);
     }
 
     #[test]
     fn defaults_follow_the_setting_they_are_the_same_as() {
-        let settings = given(&[
-            ("seq_len", Value::Int(64)),
-            ("seed", Value::Int(9)),
-            ("eval_every", Value::Int(0)),
-        ]);
-        assert_eq!(
-            (
-                settings.chunk_size,
-                settings.dither_seed,
-                settings.eval_every
-            ),
-            (64, 9, 1)
-        );
+        let settings = given(&[("seq_len", Value::Int(64)), ("seed", Value::Int(9)), ("eval_every", Value::Int(0))]);
+        assert_eq!((settings.chunk_size, settings.dither_seed, settings.eval_every), (64, 9, 1));
     }
 }

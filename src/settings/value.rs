@@ -6,9 +6,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-use super::{
-    Data, Decay, EvalWeights, OnNonfinite, Opt, Precision, ScaleInit, ScaleLrMode, TestBatches,
-};
+use super::{Data, Decay, EvalWeights, OnNonfinite, Opt, Precision, ScaleInit, ScaleLrMode, TestBatches};
 
 /// A value as a sweep file or a flag gives it.
 ///
@@ -78,14 +76,10 @@ impl Kind {
     /// Whether the value has this type and lies in its range.
     pub fn accepts(&self, value: &Value) -> bool {
         match (self, value) {
-            (Self::Int { min, max } | Self::IntOr { min, max, .. }, Value::Int(v)) => {
-                (min..=max).contains(&v)
-            }
+            (Self::Int { min, max } | Self::IntOr { min, max, .. }, Value::Int(v)) => (min..=max).contains(&v),
             (Self::IntFromOne { max }, Value::Int(v)) => v <= max,
             (Self::IntOr { word, .. }, Value::Text(v)) => v == word,
-            (Self::Float(low, high), Value::Float(v)) => {
-                v.is_finite() && (*low, *high).contains_value(*v)
-            }
+            (Self::Float(low, high), Value::Float(v)) => v.is_finite() && (*low, *high).contains_value(*v),
             (Self::Bool, Value::Bool(_)) => true,
             (Self::Word(words), Value::Text(v)) => words.contains(&v.as_str()),
             (Self::Path, Value::Text(v)) => !v.is_empty(),
@@ -123,11 +117,7 @@ impl Kind {
 }
 
 fn int_range(min: u64, max: u64) -> String {
-    if max == u64::MAX {
-        format!("from {min} up")
-    } else {
-        format!("from {min} to {max}")
-    }
+    if max == u64::MAX { format!("from {min} up") } else { format!("from {min} to {max}") }
 }
 
 /// `"a"`, `"a" or "b"`, `"a", "b" or "c"`.
@@ -278,14 +268,7 @@ mod tests {
 
     #[test]
     fn texts_are_the_shortest_that_read_back() {
-        let texts = [
-            (1.0, "1"),
-            (0.001, "0.001"),
-            (3e-4, "0.0003"),
-            (1e-8, "1e-8"),
-            (1e300, "1e300"),
-            (-0.5, "-0.5"),
-        ];
+        let texts = [(1.0, "1"), (0.001, "0.001"), (3e-4, "0.0003"), (1e-8, "1e-8"), (1e300, "1e300"), (-0.5, "-0.5")];
         for (value, text) in texts {
             assert_eq!(Value::Float(value).to_string(), text);
             assert_eq!(text.parse::<f64>().unwrap(), value);
@@ -298,10 +281,7 @@ mod tests {
         fn agree<T: Words + serde::Serialize>() {
             assert_eq!(T::WORDS.len(), T::VALUES.len());
             for (word, value) in T::WORDS.iter().zip(T::VALUES) {
-                assert_eq!(
-                    serde_json::to_value(value).unwrap(),
-                    serde_json::json!(word)
-                );
+                assert_eq!(serde_json::to_value(value).unwrap(), serde_json::json!(word));
             }
         }
         agree::<Opt>();
@@ -322,10 +302,6 @@ mod tests {
         let open = Kind::Float(Bound::Excluded(0.0), Bound::Unbounded);
         assert!(!open.accepts(&Value::Float(0.0)) && !open.accepts(&Value::Float(f64::INFINITY)));
         let count = Kind::Int { min: 1, max: 8 };
-        assert!(
-            count.accepts(&Value::Int(8))
-                && !count.accepts(&Value::Int(9))
-                && !count.accepts(&Value::Int(0))
-        );
+        assert!(count.accepts(&Value::Int(8)) && !count.accepts(&Value::Int(9)) && !count.accepts(&Value::Int(0)));
     }
 }

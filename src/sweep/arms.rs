@@ -19,10 +19,7 @@ impl<'i> Reader<'i> {
         let Some(table) = self.table("`base`", item) else {
             return Vec::new();
         };
-        entries(table)
-            .into_iter()
-            .filter_map(|(key, value)| self.assignment(key, value, "[base]", &[]))
-            .collect()
+        entries(table).into_iter().filter_map(|(key, value)| self.assignment(key, value, "[base]", &[])).collect()
     }
 
     /// The arms' tables.
@@ -30,8 +27,7 @@ impl<'i> Reader<'i> {
         let list = match item.get_ref() {
             DeValue::Array(list) => list,
             DeValue::Table(_) => {
-                let fault =
-                    Fault::at(item.span(), "`arm` must be a list of tables").label("one table");
+                let fault = Fault::at(item.span(), "`arm` must be a list of tables").label("one table");
                 self.fault(fault.help("write `[[arm]]`, in double brackets, before each arm"));
                 return Vec::new();
             }
@@ -61,8 +57,7 @@ impl<'i> Reader<'i> {
                 let message = format!("two arms are named `{}`", arm.name);
                 let line = self.line(other.name_span.start);
                 self.fault(
-                    Fault::at(arm.name_span.clone(), message)
-                        .label(format!("the name of the arm in line {line}")),
+                    Fault::at(arm.name_span.clone(), message).label(format!("the name of the arm in line {line}")),
                 );
             }
             arms.push(arm);
@@ -91,9 +86,7 @@ impl<'i> Reader<'i> {
                 }
                 "zip" => arm.zip = self.zip(value),
                 "exclude" => arm.exclude = self.exclude(value, None),
-                _ => arm
-                    .settings
-                    .extend(self.assignment(key, value, "an arm", &ARM_KEYS)),
+                _ => arm.settings.extend(self.assignment(key, value, "an arm", &ARM_KEYS)),
             }
         }
         if named.is_none() {
@@ -104,19 +97,14 @@ impl<'i> Reader<'i> {
     }
 
     /// A setting with its value or values. `others` are the keys of the place that are no settings.
-    fn assignment(
-        &mut self,
-        key: &Key<'i>,
-        item: &Item<'i>,
-        place: &str,
-        others: &[&str],
-    ) -> Option<Assignment> {
+    fn assignment(&mut self, key: &Key<'i>, item: &Item<'i>, place: &str, others: &[&str]) -> Option<Assignment> {
         let name = key.get_ref().as_ref();
         let row = match setting(name) {
             Some(row) if row.key == "seed" => {
-                let fault = Fault::at(key.span(), "seeds are no setting of an arm")
-                    .label("stands in the wrong place");
-                self.fault(fault.help("put `seeds = [1, 2, 3]` or `seeds = { first = 1, count = 3 }` at the top of the file"));
+                let fault = Fault::at(key.span(), "seeds are no setting of an arm").label("stands in the wrong place");
+                self.fault(
+                    fault.help("put `seeds = [1, 2, 3]` or `seeds = { first = 1, count = 3 }` at the top of the file"),
+                );
                 return None;
             }
             Some(row) => row,
@@ -128,55 +116,35 @@ impl<'i> Reader<'i> {
         };
         let values = self.values(row, item)?;
         let is_axis = item.get_ref().is_array();
-        Some(Assignment {
-            setting: row,
-            values,
-            is_axis,
-            span: item.span(),
-            line: self.line(key.span().start),
-        })
+        Some(Assignment { setting: row, values, is_axis, span: item.span(), line: self.line(key.span().start) })
     }
 
-    fn values(
-        &mut self,
-        row: &'static Setting,
-        item: &Item<'i>,
-    ) -> Option<Vec<crate::plan::request::Given>> {
+    fn values(&mut self, row: &'static Setting, item: &Item<'i>) -> Option<Vec<crate::plan::request::Given>> {
         let Some(list) = item.get_ref().as_array() else {
             return self.given(row, item).map(|given| vec![given]);
         };
         if list.is_empty() {
-            let fault = Fault::at(
-                item.span(),
-                format!("`{}` is an axis without values", row.key),
-            );
+            let fault = Fault::at(item.span(), format!("`{}` is an axis without values", row.key));
             self.fault(fault.label(format!("each value must be {}", row.kind.describe())));
             return None;
         }
-        let values: Vec<_> = list
-            .iter()
-            .filter_map(|value| self.given(row, value))
-            .collect();
+        let values: Vec<_> = list.iter().filter_map(|value| self.given(row, value)).collect();
         (values.len() == list.len()).then_some(values)
     }
 
     fn no_setting(&self, key: &Key<'_>, place: &str, others: &[&str]) -> Fault {
         let name = key.get_ref().as_ref();
         if NOT_BUILT.contains(&name) {
-            return Fault::at(key.span(), format!("`{name}` is not built yet"))
-                .label("leave it out");
+            return Fault::at(key.span(), format!("`{name}` is not built yet")).label("leave it out");
         }
-        let fault = Fault::at(key.span(), format!("unknown setting `{name}` in {place}"))
-            .label("not a setting of the trainer");
-        let known: Vec<&str> = setting_keys()
-            .into_iter()
-            .filter(|k| *k != "seed")
-            .chain(others.iter().copied())
-            .collect();
+        let fault =
+            Fault::at(key.span(), format!("unknown setting `{name}` in {place}")).label("not a setting of the trainer");
+        let known: Vec<&str> =
+            setting_keys().into_iter().filter(|k| *k != "seed").chain(others.iter().copied()).collect();
         match nearest(name, super::top::KEYS) {
-            Some(top) if nearest(name, &known).is_none() => fault.help(format!(
-                "`{top}` stands at the top of the file, before the first table"
-            )),
+            Some(top) if nearest(name, &known).is_none() => {
+                fault.help(format!("`{top}` stands at the top of the file, before the first table"))
+            }
             _ => suggest(fault, name, &known),
         }
     }

@@ -14,11 +14,7 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 pub(super) fn whole(value: &DeValue<'_>) -> Option<i128> {
     match value {
         DeValue::Integer(v) => {
-            let beyond = if v.as_str().starts_with('-') {
-                i128::MIN
-            } else {
-                i128::MAX
-            };
+            let beyond = if v.as_str().starts_with('-') { i128::MIN } else { i128::MAX };
             Some(i128::from_str_radix(v.as_str(), v.radix()).unwrap_or(beyond))
         }
         DeValue::Float(v) => match v.as_str().parse::<f64>() {
@@ -50,12 +46,7 @@ impl Reader<'_> {
             }
         };
         let span = item.span();
-        Some(Given {
-            value,
-            text: self.written(&span),
-            line: self.line(span.start),
-            span,
-        })
+        Some(Given { value, text: self.written(&span), line: self.line(span.start), span })
     }
 }
 
@@ -71,12 +62,8 @@ enum Problem {
 
 fn of_kind(kind: Kind, item: &DeValue<'_>) -> Result<Value, Problem> {
     let value = match (kind, item) {
-        (Kind::IntFromOne { .. }, DeValue::Integer(_) | DeValue::Float(_)) => {
-            integer(item, |v| v.max(1))?
-        }
-        (Kind::Int { .. } | Kind::IntOr { .. }, DeValue::Integer(_) | DeValue::Float(_)) => {
-            integer(item, |v| v)?
-        }
+        (Kind::IntFromOne { .. }, DeValue::Integer(_) | DeValue::Float(_)) => integer(item, |v| v.max(1))?,
+        (Kind::Int { .. } | Kind::IntOr { .. }, DeValue::Integer(_) | DeValue::Float(_)) => integer(item, |v| v)?,
         (Kind::Float(..), DeValue::Integer(_) | DeValue::Float(_)) => {
             let text_is_word = matches!(item, DeValue::Float(v) if v.as_str().contains(['n', 'N']));
             match number(item) {
@@ -88,21 +75,13 @@ fn of_kind(kind: Kind, item: &DeValue<'_>) -> Result<Value, Problem> {
         (Kind::Bool, DeValue::Boolean(v)) => Value::Bool(*v),
         (Kind::Word(_) | Kind::IntOr { .. }, DeValue::String(v)) => {
             let value = Value::Text(v.to_string());
-            return if kind.accepts(&value) {
-                Ok(value)
-            } else {
-                Err(Problem::Word(v.to_string()))
-            };
+            return if kind.accepts(&value) { Ok(value) } else { Err(Problem::Word(v.to_string())) };
         }
         (Kind::Path, DeValue::String(v)) if v.is_empty() => return Err(Problem::Empty),
         (Kind::Path, DeValue::String(v)) => Value::Text(v.to_string()),
         _ => return Err(Problem::Type),
     };
-    if kind.accepts(&value) {
-        Ok(value)
-    } else {
-        Err(Problem::Range)
-    }
+    if kind.accepts(&value) { Ok(value) } else { Err(Problem::Range) }
 }
 
 fn integer(item: &DeValue<'_>, adjust: fn(i128) -> i128) -> Result<Value, Problem> {
@@ -112,20 +91,14 @@ fn integer(item: &DeValue<'_>, adjust: fn(i128) -> i128) -> Result<Value, Proble
         _ => Problem::NotFinite,
     };
     let value = whole(item).ok_or_else(not_whole)?;
-    u64::try_from(adjust(value))
-        .map(Value::Int)
-        .map_err(|_| Problem::Range)
+    u64::try_from(adjust(value)).map(Value::Int).map_err(|_| Problem::Range)
 }
 
 fn refused(setting: &Setting, item: &Item<'_>, problem: Problem) -> Fault {
     let key = setting.key;
     let allowed = format!("must be {}", setting.kind.describe());
     let found = item.get_ref().type_str();
-    let article = if found.starts_with(['a', 'i']) {
-        "an"
-    } else {
-        "a"
-    };
+    let article = if found.starts_with(['a', 'i']) { "an" } else { "a" };
     let message = match &problem {
         Problem::Type => format!("`{key}` cannot be {article} {found}"),
         Problem::NotWhole => format!("`{key}` must be a whole number"),

@@ -19,11 +19,7 @@ impl Diagnostics {
     /// The faults of the file of this path and text.
     pub(super) fn new(path: &str, text: &str, mut faults: Vec<Fault>) -> Self {
         faults.sort_by_key(|fault| fault.span.as_ref().map(|span| (span.start, span.end)));
-        Self {
-            path: path.to_owned(),
-            text: text.to_owned(),
-            faults,
-        }
+        Self { path: path.to_owned(), text: text.to_owned(), faults }
     }
 
     /// What is wrong.
@@ -33,11 +29,7 @@ impl Diagnostics {
 
     /// All faults as text that ends in a line feed, coloured for a terminal where asked.
     pub fn render(&self, colour: bool) -> String {
-        let renderer = if colour {
-            Renderer::styled()
-        } else {
-            Renderer::plain()
-        };
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let mut text = String::new();
         for fault in &self.faults {
             text.push_str(&renderer.render(&[self.group(fault)]));
@@ -54,14 +46,8 @@ impl Diagnostics {
         let group = Level::ERROR.primary_title(&fault.message);
         let group = match &fault.span {
             Some(span) => {
-                let mark = AnnotationKind::Primary
-                    .span(self.inside(span.clone()))
-                    .label(&fault.label);
-                group.element(
-                    Snippet::source(&self.text)
-                        .path(&self.path)
-                        .annotation(mark),
-                )
+                let mark = AnnotationKind::Primary.span(self.inside(span.clone())).label(&fault.label);
+                group.element(Snippet::source(&self.text).path(&self.path).annotation(mark))
             }
             None => group.element(Origin::path(&self.path)),
         };
@@ -72,9 +58,7 @@ impl Diagnostics {
     fn inside(&self, span: std::ops::Range<usize>) -> std::ops::Range<usize> {
         let start = span.start.min(self.text.len());
         let end = span.end.clamp(start, self.text.len());
-        let line = self.text[start..end]
-            .find('\n')
-            .map_or(end, |at| start + at);
+        let line = self.text[start..end].find('\n').map_or(end, |at| start + at);
         start..line
     }
 }

@@ -24,20 +24,13 @@ pub struct Sweep {
 pub fn load(path: &Path, resolver: &mut Resolver<'_>) -> Result<Sweep, Diagnostics> {
     let shown = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|error| {
-        Diagnostics::new(
-            &shown,
-            "",
-            vec![Fault::of_file(format!(
-                "the sweep file cannot be read: {error}"
-            ))],
-        )
+        Diagnostics::new(&shown, "", vec![Fault::of_file(format!("the sweep file cannot be read: {error}"))])
     })?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let before = &error.as_bytes()[..valid];
         let line = before.iter().filter(|b| **b == b'\n').count() + 1;
-        let message =
-            format!("the sweep file is not UTF-8 text: see line {line}, byte {valid} of the file");
+        let message = format!("the sweep file is not UTF-8 text: see line {line}, byte {valid} of the file");
         Diagnostics::new(&shown, "", vec![Fault::of_file(message)])
     })?;
     let plan = plan(&text, &shown, resolver)?;
@@ -50,11 +43,7 @@ pub fn load(path: &Path, resolver: &mut Resolver<'_>) -> Result<Sweep, Diagnosti
 /// Every fault of the text at once.
 pub fn plan(text: &str, path: &str, resolver: &mut Resolver<'_>) -> Result<Plan, Diagnostics> {
     let (root, errors) = DeTable::parse_recoverable(text);
-    let mut reader = Reader {
-        text,
-        faults: Vec::new(),
-        broken: !errors.is_empty(),
-    };
+    let mut reader = Reader { text, faults: Vec::new(), broken: !errors.is_empty() };
     let request = reader.request(root.get_ref());
     if reader.broken {
         return Err(Diagnostics::new(path, text, broken(&reader, &errors)));
@@ -72,23 +61,12 @@ fn broken(reader: &Reader<'_>, errors: &[toml::de::Error]) -> Vec<Fault> {
         let span = error.span().unwrap_or(0..0);
         let line = reader.line(span.start);
         // What follows the first fault of a line mostly follows from it.
-        if faults
-            .iter()
-            .all(|f| f.span.as_ref().is_none_or(|s| reader.line(s.start) != line))
-        {
+        if faults.iter().all(|f| f.span.as_ref().is_none_or(|s| reader.line(s.start) != line)) {
             faults.push(Fault::at(span, format!("not TOML: {}", error.message())).label("here"));
         }
     }
-    let lines: Vec<usize> = faults
-        .iter()
-        .filter_map(|f| f.span.as_ref())
-        .map(|s| reader.line(s.start))
-        .collect();
-    let elsewhere = |f: &&Fault| {
-        f.span
-            .as_ref()
-            .is_some_and(|s| !lines.contains(&reader.line(s.start)))
-    };
+    let lines: Vec<usize> = faults.iter().filter_map(|f| f.span.as_ref()).map(|s| reader.line(s.start)).collect();
+    let elsewhere = |f: &&Fault| f.span.as_ref().is_some_and(|s| !lines.contains(&reader.line(s.start)));
     let others: Vec<Fault> = reader.faults.iter().filter(elsewhere).cloned().collect();
     faults.extend(others);
     faults

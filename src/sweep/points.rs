@@ -24,11 +24,8 @@ impl<'i> Reader<'i> {
         };
         let mut zips: Vec<Zip> = Vec::new();
         for group in groups {
-            let Some(names) = self.list(
-                "a group of `zip`",
-                group,
-                "a list of keys, such as [\"lr\", \"lr_min\"]",
-            ) else {
+            let Some(names) = self.list("a group of `zip`", group, "a list of keys, such as [\"lr\", \"lr_min\"]")
+            else {
                 continue;
             };
             let mut keys: Vec<(&'static Setting, _)> = Vec::new();
@@ -36,15 +33,9 @@ impl<'i> Reader<'i> {
                 let Some(row) = self.zipped(name) else {
                     continue;
                 };
-                if keys
-                    .iter()
-                    .chain(zips.iter().flat_map(|z| &z.keys))
-                    .any(|(known, _)| known.key == row.key)
-                {
+                if keys.iter().chain(zips.iter().flat_map(|z| &z.keys)).any(|(known, _)| known.key == row.key) {
                     let message = format!("`{}` is zipped twice", row.key);
-                    self.fault(
-                        Fault::at(name.span(), message).label("a key can stand in one group"),
-                    );
+                    self.fault(Fault::at(name.span(), message).label("a key can stand in one group"));
                 } else {
                     keys.push((row, name.span()));
                 }
@@ -63,8 +54,8 @@ impl<'i> Reader<'i> {
         let key = self.string("a key of `zip`", name)?;
         let row = setting(&key);
         if row.is_none() {
-            let fault = Fault::at(name.span(), format!("unknown setting `{key}`"))
-                .label("not a setting of the trainer");
+            let fault =
+                Fault::at(name.span(), format!("unknown setting `{key}`")).label("not a setting of the trainer");
             self.fault(suggest(fault, &key, &setting_keys()));
         }
         row
@@ -82,12 +73,7 @@ impl<'i> Reader<'i> {
             };
             let span = point.span();
             let (text, line) = (self.written(&span), self.line(span.start));
-            let mut exclude = Exclude {
-                arm: None,
-                values: Vec::new(),
-                text,
-                line,
-            };
+            let mut exclude = Exclude { arm: None, values: Vec::new(), text, line };
             if table.is_empty() {
                 let fault = Fault::at(span, "an empty point of `exclude` would leave nothing");
                 self.fault(fault.label("must name at least one setting or arm"));
@@ -101,15 +87,8 @@ impl<'i> Reader<'i> {
                         None => {
                             let mut known = setting_keys();
                             known.extend(arms.map(|_| "arm"));
-                            let fault = Fault::at(
-                                key.span(),
-                                format!("unknown setting `{name}` in `exclude`"),
-                            );
-                            self.fault(suggest(
-                                fault.label("not a setting of the trainer"),
-                                name,
-                                &known,
-                            ));
+                            let fault = Fault::at(key.span(), format!("unknown setting `{name}` in `exclude`"));
+                            self.fault(suggest(fault.label("not a setting of the trainer"), name, &known));
                         }
                     },
                 }
@@ -122,8 +101,7 @@ impl<'i> Reader<'i> {
     fn excluded_arm(&mut self, item: &Item<'_>, arms: &[&str]) -> Option<String> {
         let name = self.string("`arm`", item)?;
         if !arms.contains(&name.as_str()) {
-            let fault = Fault::at(item.span(), format!("there is no arm `{name}`"))
-                .label("not an arm of this sweep");
+            let fault = Fault::at(item.span(), format!("there is no arm `{name}`")).label("not an arm of this sweep");
             self.absent(suggest(fault, &name, arms));
         }
         Some(name)
@@ -135,15 +113,8 @@ impl<'i> Reader<'i> {
         item: &Item<'_>,
     ) -> Option<(&'static Setting, crate::plan::request::Given)> {
         if matches!(item.get_ref(), DeValue::Array(_)) {
-            let fault = Fault::at(
-                item.span(),
-                format!("`{}` of an excluded point cannot be a list", row.key),
-            );
-            self.fault(
-                fault
-                    .label("one value")
-                    .help("give one table for each value"),
-            );
+            let fault = Fault::at(item.span(), format!("`{}` of an excluded point cannot be a list", row.key));
+            self.fault(fault.label("one value").help("give one table for each value"));
             return None;
         }
         self.given(row, item).map(|given| (row, given))

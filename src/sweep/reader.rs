@@ -25,11 +25,7 @@ pub(super) struct Reader<'i> {
 impl<'i> Reader<'i> {
     /// Line of a place, from 1.
     pub fn line(&self, at: usize) -> usize {
-        self.text.as_bytes()[..at.min(self.text.len())]
-            .iter()
-            .filter(|b| **b == b'\n')
-            .count()
-            + 1
+        self.text.as_bytes()[..at.min(self.text.len())].iter().filter(|b| **b == b'\n').count() + 1
     }
 
     /// The text as written, on one line.
@@ -53,11 +49,7 @@ impl<'i> Reader<'i> {
     /// A value of the wrong type.
     pub fn wrong_type(&mut self, what: &str, item: &Item<'_>, allowed: &str) {
         let found = item.get_ref().type_str();
-        let article = if found.starts_with(['a', 'i']) {
-            "an"
-        } else {
-            "a"
-        };
+        let article = if found.starts_with(['a', 'i']) { "an" } else { "a" };
         let message = format!("{what} cannot be {article} {found}");
         self.fault(Fault::at(item.span(), message).label(format!("must be {allowed}")));
     }
@@ -81,12 +73,7 @@ impl<'i> Reader<'i> {
     }
 
     /// The value as a list.
-    pub fn list<'t>(
-        &mut self,
-        what: &str,
-        item: &'t Item<'i>,
-        allowed: &str,
-    ) -> Option<&'t [Item<'i>]> {
+    pub fn list<'t>(&mut self, what: &str, item: &'t Item<'i>, allowed: &str) -> Option<&'t [Item<'i>]> {
         match item.get_ref().as_array() {
             Some(list) => Some(list),
             None => {
@@ -110,9 +97,7 @@ impl<'i> Reader<'i> {
                 match super::convert::number(item.get_ref()) {
                     Some(_) => {
                         let message = format!("{what} must be a whole number");
-                        self.fault(
-                            Fault::at(item.span(), message).label(format!("must be {allowed}")),
-                        );
+                        self.fault(Fault::at(item.span(), message).label(format!("must be {allowed}")));
                     }
                     None => self.wrong_type(what, item, allowed),
                 }
@@ -130,8 +115,7 @@ impl<'i> Reader<'i> {
     /// A key that no one knows.
     pub fn unknown_key(&mut self, key: &Key<'_>, place: &str, known: &[&str]) {
         let name = key.get_ref();
-        let fault = Fault::at(key.span(), format!("unknown key `{name}` in {place}"))
-            .label("not known here");
+        let fault = Fault::at(key.span(), format!("unknown key `{name}` in {place}")).label("not known here");
         self.fault(suggest(fault, name, known));
     }
 
@@ -149,14 +133,9 @@ impl<'i> Reader<'i> {
         } else {
             return true;
         };
-        let mut fault = Fault::at(span, format!("{what} is {problem}")).label(format!(
-            "1 to {LONGEST} of the characters A-Z a-z 0-9 . _ + -, the first a letter, a digit or `_`"
-        ));
-        let plain: String = name
-            .trim()
-            .chars()
-            .map(|c| if is_plain(c) { c } else { '-' })
-            .collect();
+        let mut fault = Fault::at(span, format!("{what} is {problem}"))
+            .label(format!("1 to {LONGEST} of the characters A-Z a-z 0-9 . _ + -, the first a letter, a digit or `_`"));
+        let plain: String = name.trim().chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
         let plain = plain.trim_start_matches(|c| !head(c));
         if problem.starts_with("not") && !plain.is_empty() {
             fault = fault.help(format!("for example `{plain}`"));
@@ -183,8 +162,7 @@ pub(super) fn suggest(fault: Fault, name: &str, known: &[&str]) -> Fault {
 
 /// The known word that the name is a slip of, if any.
 pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    let slips =
-        |word: &&&str| strsim::damerau_levenshtein(&name.to_lowercase(), &word.to_lowercase());
+    let slips = |word: &&&str| strsim::damerau_levenshtein(&name.to_lowercase(), &word.to_lowercase());
     let best = known.iter().min_by_key(slips)?;
     let allowed = (name.chars().count().max(best.chars().count()) / 3).max(1);
     (slips(&best) <= allowed && !name.is_empty()).then_some(*best)

@@ -9,9 +9,8 @@ use crate::plan::{Compare, Fault, Metric, RunOptions, Span};
 use crate::settings::{Settings, setting};
 
 /// Every key of the top.
-pub(super) const KEYS: &[&str] = &[
-    "name", "seeds", "zip", "exclude", "base", "arm", "compare", "run", "trainer", "stop", "slurm",
-];
+pub(super) const KEYS: &[&str] =
+    &["name", "seeds", "zip", "exclude", "base", "arm", "compare", "run", "trainer", "stop", "slurm"];
 /// Tables that are part of the format and that the program cannot do yet.
 const TABLES_NOT_BUILT: [(&str, &str); 3] = [
     ("trainer", "external trainers are not built in yet"),
@@ -49,47 +48,21 @@ impl<'i> Reader<'i> {
     pub fn request(&mut self, root: &DeTable<'i>) -> Request {
         let parts = self.parts(root);
         let name = self.sweep_name(parts.name);
-        let seeds = parts
-            .seeds
-            .map_or_else(|| vec![Settings::default().seed], |item| self.seeds(item));
-        let base = parts
-            .base
-            .as_ref()
-            .map(|(_, item)| self.base(item))
-            .unwrap_or_default();
-        let tables = parts
-            .arm
-            .map(|item| self.arm_tables(item))
-            .unwrap_or_default();
-        if parts.arm.is_none_or(|item| {
-            item.get_ref()
-                .as_array()
-                .is_some_and(|list| list.is_empty())
-        }) {
+        let seeds = parts.seeds.map_or_else(|| vec![Settings::default().seed], |item| self.seeds(item));
+        let base = parts.base.as_ref().map(|(_, item)| self.base(item)).unwrap_or_default();
+        let tables = parts.arm.map(|item| self.arm_tables(item)).unwrap_or_default();
+        if parts.arm.is_none_or(|item| item.get_ref().as_array().is_some_and(|list| list.is_empty())) {
             let fault = Fault::of_file("the sweep has no arms");
             self.absent(fault.help("add at least one table headed by `[[arm]]`, with a `name`"));
         }
         let arms = self.arms(&tables);
         let zip = parts.zip.map(|item| self.zip(item)).unwrap_or_default();
         let names: Vec<&str> = named(&tables);
-        let exclude = parts
-            .exclude
-            .map(|item| self.exclude(item, Some(&names)))
-            .unwrap_or_default();
+        let exclude = parts.exclude.map(|item| self.exclude(item, Some(&names))).unwrap_or_default();
         let compare = self.compare(parts.compare, &names, &arms);
         let options = self.run_options(parts.run);
         let base_span = parts.base.map(|(span, _)| span);
-        Request {
-            name,
-            seeds,
-            base,
-            base_span,
-            zip,
-            exclude,
-            arms,
-            compare,
-            options,
-        }
+        Request { name, seeds, base, base_span, zip, exclude, arms, compare, options }
     }
 
     fn parts<'t>(&mut self, root: &'t DeTable<'i>) -> Parts<'t, 'i> {
@@ -105,19 +78,15 @@ impl<'i> Reader<'i> {
                 "compare" => parts.compare = Some(item),
                 "run" => parts.run = Some(item),
                 name => match TABLES_NOT_BUILT.iter().find(|(table, _)| *table == name) {
-                    Some((_, message)) => {
-                        self.fault(Fault::at(key.span(), *message).label("leave it out"))
-                    }
+                    Some((_, message)) => self.fault(Fault::at(key.span(), *message).label("leave it out")),
                     None if name == "seed" => {
                         let fault =
-                            Fault::at(key.span(), "unknown key `seed` at the top of the file")
-                                .label("not known here");
+                            Fault::at(key.span(), "unknown key `seed` at the top of the file").label("not known here");
                         self.fault(fault.help(format!("a sweep has `seeds`: {SEEDS}")));
                     }
                     None if setting(name).is_some() || NOT_BUILT.contains(&name) => {
                         let message = format!("the setting `{name}` stands at the top of the file");
-                        let fault =
-                            Fault::at(key.span(), message).label("stands in the wrong place");
+                        let fault = Fault::at(key.span(), message).label("stands in the wrong place");
                         self.fault(fault.help("settings stand in [base] or in an arm"));
                     }
                     None => self.unknown_key(key, "the top of the file", KEYS),
@@ -129,8 +98,8 @@ impl<'i> Reader<'i> {
 
     fn sweep_name(&mut self, item: Option<&Item<'i>>) -> String {
         let Some(item) = item else {
-            let fault = Fault::of_file("the sweep has no name")
-                .help("add a line such as `name = \"sr4-vs-adamw\"` at the top");
+            let fault =
+                Fault::of_file("the sweep has no name").help("add a line such as `name = \"sr4-vs-adamw\"` at the top");
             self.absent(fault.help("results go to the folder results/<name>"));
             return String::new();
         };
@@ -153,15 +122,12 @@ impl<'i> Reader<'i> {
 
     fn seed_list(&mut self, item: &Item<'i>, list: &[Item<'i>]) -> Vec<u64> {
         if list.is_empty() {
-            self.fault(
-                Fault::at(item.span(), "there are no seeds").label(format!("must be {SEEDS}")),
-            );
+            self.fault(Fault::at(item.span(), "there are no seeds").label(format!("must be {SEEDS}")));
         }
         let mut seeds: Vec<u64> = Vec::with_capacity(list.len());
         let mut known = std::collections::HashSet::new();
         for value in list {
-            let Some(seed) = self.whole("a seed", value, 1..=u64::MAX, "a whole number from 1 up")
-            else {
+            let Some(seed) = self.whole("a seed", value, 1..=u64::MAX, "a whole number from 1 up") else {
                 continue;
             };
             if known.insert(seed) {
@@ -180,12 +146,7 @@ impl<'i> Reader<'i> {
         for (key, value) in entries(table) {
             let read = match key.get_ref().as_ref() {
                 "first" => {
-                    first = self.whole(
-                        "the first seed",
-                        value,
-                        1..=u64::MAX,
-                        "a whole number from 1 up",
-                    );
+                    first = self.whole("the first seed", value, 1..=u64::MAX, "a whole number from 1 up");
                     first
                 }
                 "count" => {
@@ -220,10 +181,8 @@ impl<'i> Reader<'i> {
     }
 
     fn compare(&mut self, item: Option<&Item<'i>>, names: &[&str], arms: &[Arm]) -> Compare {
-        let mut compare = Compare {
-            baseline: arms.first().map(|arm| arm.name.clone()).unwrap_or_default(),
-            metric: Metric::ValBpb,
-        };
+        let mut compare =
+            Compare { baseline: arms.first().map(|arm| arm.name.clone()).unwrap_or_default(), metric: Metric::ValBpb };
         let Some(table) = item.and_then(|item| self.table("`compare`", item)) else {
             return compare;
         };
@@ -235,11 +194,7 @@ impl<'i> Reader<'i> {
                     };
                     if !names.contains(&name.as_str()) {
                         let fault = Fault::at(value.span(), format!("there is no arm `{name}`"));
-                        self.absent(suggest(
-                            fault.label("not an arm of this sweep"),
-                            &name,
-                            names,
-                        ));
+                        self.absent(suggest(fault.label("not an arm of this sweep"), &name, names));
                     }
                     compare.baseline = name;
                 }
@@ -251,8 +206,7 @@ impl<'i> Reader<'i> {
                         Some((_, metric)) => compare.metric = *metric,
                         None => {
                             let known = METRICS.map(|(known, _)| known);
-                            let fault =
-                                Fault::at(value.span(), format!("`metric` cannot be \"{word}\""));
+                            let fault = Fault::at(value.span(), format!("`metric` cannot be \"{word}\""));
                             let fault = fault.label(format!("must be one of {}", known.join(", ")));
                             self.fault(match super::reader::nearest(&word, &known) {
                                 Some(near) => fault.help(format!("did you mean \"{near}\"?")),
@@ -277,22 +231,14 @@ impl<'i> Reader<'i> {
                 "attempts" => {
                     let allowed = "a whole number from 1 to 1000";
                     let attempts = self.whole("`attempts`", value, 1..=1000, allowed);
-                    options.attempts = attempts
-                        .and_then(|v| u32::try_from(v).ok())
-                        .unwrap_or(ATTEMPTS);
+                    options.attempts = attempts.and_then(|v| u32::try_from(v).ok()).unwrap_or(ATTEMPTS);
                 }
                 "retries" => {
-                    let fault = Fault::at(key.span(), "unknown key `retries` in [run]")
-                        .label("not known here");
-                    self.fault(fault.help(
-                        "`attempts` counts the first try too: `attempts = 3` is two retries",
-                    ));
+                    let fault = Fault::at(key.span(), "unknown key `retries` in [run]").label("not known here");
+                    self.fault(fault.help("`attempts` counts the first try too: `attempts = 3` is two retries"));
                 }
                 name if name == "lanes" || NOT_BUILT.contains(&name) => {
-                    self.fault(
-                        Fault::at(key.span(), format!("`{name}` is not built yet"))
-                            .label("leave it out"),
-                    );
+                    self.fault(Fault::at(key.span(), format!("`{name}` is not built yet")).label("leave it out"));
                 }
                 _ => self.unknown_key(key, "[run]", &["attempts"]),
             }

@@ -44,10 +44,7 @@ impl Drop for Attempt<'_> {
         let end = self.end.take().unwrap_or_else(|| End::Failed {
             failure: Failure::new(Cause::Bug, "the attempt was left without an end"),
         });
-        self.link.tell(&FromWorker::Ended {
-            place: self.place,
-            end,
-        });
+        self.link.tell(&FromWorker::Ended { place: self.place, end });
     }
 }
 
@@ -57,25 +54,11 @@ impl<T: Trainers> Bench<'_, T> {
     /// # Errors
     /// The controller broke the protocol meanwhile. How the attempt ended is the controller's to know, not this
     /// function's.
-    pub(super) fn train(
-        &mut self,
-        assignment: &Assignment,
-        inbox: &Receiver<Order>,
-    ) -> Result<After, WorkerError> {
+    pub(super) fn train(&mut self, assignment: &Assignment, inbox: &Receiver<Order>) -> Result<After, WorkerError> {
         let place = assignment.place;
         self.heart.begin(place);
-        let mut attempt = Attempt {
-            link: self.link,
-            heart: self.heart,
-            place,
-            end: None,
-        };
-        let mut orders = Orders {
-            inbox,
-            place,
-            after: After::GoOn,
-            error: None,
-        };
+        let mut attempt = Attempt { link: self.link, heart: self.heart, place, end: None };
+        let mut orders = Orders { inbox, place, after: After::GoOn, error: None };
         let end = catch_unwind(AssertUnwindSafe(|| self.steps(assignment, &mut orders)));
         if let Err(error) = self.errors.back() {
             eprintln!("diesweep worker: standard error cannot be restored: {error}");
@@ -83,9 +66,7 @@ impl<T: Trainers> Bench<'_, T> {
         attempt.end = Some(match end {
             Ok(Ok(end)) => end,
             Ok(Err(failure)) => End::Failed { failure },
-            Err(panic) => End::Failed {
-                failure: Failure::new(Cause::Bug, panic_message(panic.as_ref())),
-            },
+            Err(panic) => End::Failed { failure: Failure::new(Cause::Bug, panic_message(panic.as_ref())) },
         });
         drop(attempt);
         orders.error.map_or(Ok(orders.after), Err)
@@ -98,19 +79,14 @@ impl<T: Trainers> Bench<'_, T> {
         self.heart.enter(Phase::Training, trainer.work(0));
         loop {
             if orders.stop() {
-                return Ok(End::Cancelled {
-                    step: self.heart.step(),
-                });
+                return Ok(End::Cancelled { step: self.heart.step() });
             }
             match trainer.advance()? {
                 Progress::Stepped { step } => self.heart.stepped(step, trainer.work(step + 1)),
                 Progress::Logged(row) => {
                     self.heart.stepped(row.step, trainer.work(row.step + 1));
                     log.row(&row)?;
-                    self.link.tell(&FromWorker::Row {
-                        place: assignment.place,
-                        row,
-                    });
+                    self.link.tell(&FromWorker::Row { place: assignment.place, row });
                 }
                 Progress::Ended(outcome) => {
                     self.heart.enter(Phase::Closing, 1.0);
@@ -129,12 +105,7 @@ impl<T: Trainers> Bench<'_, T> {
             .create(true)
             .open(&path)
             .and_then(|file| self.errors.to(file))
-            .map_err(|error| {
-                Failure::new(
-                    Cause::Disk,
-                    format!("{} cannot be opened: {error}", path.display()),
-                )
-            })
+            .map_err(|error| Failure::new(Cause::Disk, format!("{} cannot be opened: {error}", path.display())))
     }
 }
 
@@ -156,9 +127,7 @@ impl Orders<'_> {
                 Ok(Ok(ToWorker::Cancel { .. })) => {}
                 Ok(Ok(ToWorker::Shutdown)) => self.after = After::Leave,
                 Ok(Ok(ToWorker::Assign { .. })) => {
-                    self.error = Some(WorkerError::Nonsense(
-                        "an attempt for a lane that is not free",
-                    ));
+                    self.error = Some(WorkerError::Nonsense("an attempt for a lane that is not free"));
                     return true;
                 }
                 Ok(Err(error)) => {
@@ -177,8 +146,5 @@ fn panic_message(payload: &(dyn Any + Send)) -> String {
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
         .or_else(|| payload.downcast_ref::<String>().cloned());
-    format!(
-        "the trainer panicked: {}",
-        text.as_deref().unwrap_or("no message")
-    )
+    format!("the trainer panicked: {}", text.as_deref().unwrap_or("no message"))
 }

@@ -39,14 +39,8 @@ pub enum BindError {
 pub(super) fn to_parent(parent: u32) -> Result<(), BindError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(BindError::DeathSignal)?;
     // A parent that ended before the line above sends no signal any more.
-    let actual = getppid()
-        .map(Pid::as_raw_nonzero)
-        .map(|pid| pid.get().unsigned_abs());
-    if actual == Some(parent) {
-        Ok(())
-    } else {
-        Err(BindError::Orphan { expected: parent })
-    }
+    let actual = getppid().map(Pid::as_raw_nonzero).map(|pid| pid.get().unsigned_abs());
+    if actual == Some(parent) { Ok(()) } else { Err(BindError::Orphan { expected: parent }) }
 }
 
 /// Cores that this process may run on, ascending.
@@ -55,9 +49,7 @@ pub(super) fn to_parent(parent: u32) -> Result<(), BindError> {
 /// The kernel does not tell.
 pub fn cores_allowed() -> Result<Vec<usize>, BindError> {
     let mask = sched_getaffinity(None).map_err(BindError::Read)?;
-    Ok((0..CpuSet::MAX_CPU)
-        .filter(|&core| mask.is_set(core))
-        .collect())
+    Ok((0..CpuSet::MAX_CPU).filter(|&core| mask.is_set(core)).collect())
 }
 
 /// Pins this thread, and all that it starts, to `cores`; none asked for: leaves the mask as it is. Never widens
@@ -70,10 +62,7 @@ pub(super) fn to_cores(cores: &[usize]) -> Result<Vec<usize>, BindError> {
         }
         let mut mask = CpuSet::new();
         cores.iter().for_each(|&core| mask.set(core));
-        sched_setaffinity(None, &mask).map_err(|source| BindError::Pin {
-            cores: cores.to_vec(),
-            source,
-        })?;
+        sched_setaffinity(None, &mask).map_err(|source| BindError::Pin { cores: cores.to_vec(), source })?;
     }
     cores_allowed()
 }

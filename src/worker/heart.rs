@@ -52,13 +52,8 @@ impl Heart {
     /// The attempt enters a phase; `work` is that of the step in hand.
     pub(super) fn enter(&self, phase: Phase, work: f64) {
         if let Some(state) = self.state().as_mut() {
-            *state = State {
-                phase,
-                work,
-                since: Instant::now(),
-                seconds: std::mem::take(&mut state.seconds),
-                ..*state
-            };
+            *state =
+                State { phase, work, since: Instant::now(), seconds: std::mem::take(&mut state.seconds), ..*state };
         }
     }
 
@@ -69,9 +64,7 @@ impl Heart {
             if state.seconds.len() == KEPT {
                 state.seconds.pop_front();
             }
-            state
-                .seconds
-                .push_back(now.duration_since(state.since).as_secs_f64() / state.work.max(1.0));
+            state.seconds.push_back(now.duration_since(state.since).as_secs_f64() / state.work.max(1.0));
             state.step = Some(step);
             state.since = now;
             state.work = work;
@@ -109,11 +102,7 @@ impl State {
 }
 
 /// Whole milliseconds, rounded up, so that what took any time is never 0.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a cast from f64 saturates"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast from f64 saturates")]
 fn millis(seconds: f64) -> u64 {
     (seconds * 1e3).ceil() as u64
 }
@@ -133,10 +122,7 @@ pub(super) fn start(heart: Arc<Heart>, link: Arc<Link>) -> std::io::Result<()> {
             heart.beat(&link);
         }
     };
-    std::thread::Builder::new()
-        .name("beat".to_owned())
-        .spawn(beat)
-        .map(drop)
+    std::thread::Builder::new().name("beat".to_owned()).spawn(beat).map(drop)
 }
 
 #[cfg(test)]
@@ -149,11 +135,7 @@ mod tests {
         let heart = Heart::default();
         let pulse = || heart.state().as_ref().map(State::pulse);
         assert!(pulse().is_none());
-        heart.begin(Place {
-            lane: 0,
-            run: RunId::from_bits(1),
-            attempt: 1,
-        });
+        heart.begin(Place { lane: 0, run: RunId::from_bits(1), attempt: 1 });
         heart.enter(Phase::Training, 1.0);
         assert_eq!(pulse().unwrap().usual_ms, None);
         heart.stepped(0, 9.0);
@@ -170,11 +152,7 @@ mod tests {
     #[test]
     fn only_the_last_steps_count() {
         let heart = Heart::default();
-        heart.begin(Place {
-            lane: 0,
-            run: RunId::from_bits(1),
-            attempt: 1,
-        });
+        heart.begin(Place { lane: 0, run: RunId::from_bits(1), attempt: 1 });
         (0..200).for_each(|step| heart.stepped(step, 1.0));
         assert_eq!(heart.state().as_ref().unwrap().seconds.len(), KEPT);
     }

@@ -34,13 +34,7 @@ pub(super) fn take_over() -> io::Result<(Link, File, Errors)> {
     let own = fcntl_dupfd_cloexec(stderr(), LOWEST)?;
     dup2_stdin(File::open("/dev/null")?)?;
     dup2_stdout(&own)?;
-    Ok((
-        Link {
-            out: Mutex::new(out),
-        },
-        input,
-        Errors { own },
-    ))
+    Ok((Link { out: Mutex::new(out) }, input, Errors { own }))
 }
 
 impl Link {

@@ -18,10 +18,7 @@ impl Log {
     pub(super) fn create(folder: &Path) -> Result<Self, Failure> {
         let path = folder.join("log.csv");
         match File::create_new(&path) {
-            Ok(file) => Ok(Self {
-                path,
-                file: BufWriter::new(file),
-            }),
+            Ok(file) => Ok(Self { path, file: BufWriter::new(file) }),
             Err(error) => Err(disk(&path, &error)),
         }
     }
@@ -38,8 +35,5 @@ impl Log {
 }
 
 fn disk(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(
-        Cause::Disk,
-        format!("{} cannot be written: {error}", path.display()),
-    )
+    Failure::new(Cause::Disk, format!("{} cannot be written: {error}", path.display()))
 }

@@ -5,6 +5,7 @@
 
 mod attempt;
 mod bind;
+mod engine;
 mod heart;
 mod link;
 mod log;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, Sender};
 
 pub use bind::{BindError, cores_allowed};
+pub use engine::CpuTrainers;
 pub use link::Link;
 #[cfg(debug_assertions)]
 pub use scripted::Scripted;
@@ -93,15 +95,7 @@ pub fn serve<T: Trainers>(
         .name("orders".to_owned())
         .spawn(move || read(input, &orders))
         .map_err(WorkerError::Thread)?;
-    work(
-        &mut Bench {
-            link: &link,
-            heart: &heart,
-            errors: &errors,
-            trainers,
-        },
-        &inbox,
-    )
+    work(&mut Bench { link: &link, heart: &heart, errors: &errors, trainers }, &inbox)
 }
 
 /// Trains what is assigned, one attempt after the other.
@@ -129,7 +123,7 @@ type Order = Result<ToWorker, WireError>;
 fn read(input: std::fs::File, orders: &Sender<Order>) {
     let mut lines = Lines::new(BufReader::new(input));
     loop {
-        match lines.next::<ToWorker>() {
+        match lines.read::<ToWorker>() {
             Ok(Some(order)) => {
                 // The main thread takes orders as long as the process lives.
                 let _ = orders.send(Ok(order));

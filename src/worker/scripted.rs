@@ -82,17 +82,11 @@ impl Scripted {
     /// The script cannot be read.
     pub fn load(path: &Path, link: &Arc<Link>) -> Result<Self, Failure> {
         let bad = |error: &dyn std::fmt::Display| {
-            Failure::new(
-                Cause::BadSettings,
-                format!("script {} cannot be read: {error}", path.display()),
-            )
+            Failure::new(Cause::BadSettings, format!("script {} cannot be read: {error}", path.display()))
         };
         let text = std::fs::read_to_string(path).map_err(|error| bad(&error))?;
         let script = serde_json::from_str(&text).map_err(|error| bad(&error))?;
-        Ok(Self {
-            script,
-            link: Arc::clone(link),
-        })
+        Ok(Self { script, link: Arc::clone(link) })
     }
 }
 
@@ -107,10 +101,8 @@ impl Trainers for Scripted {
 
     fn begin(&mut self, assignment: &Assignment) -> Result<Box<dyn Train>, Failure> {
         let folder = assignment.folder.to_string_lossy();
-        let fits = |rule: &&Rule| {
-            folder.contains(&rule.folder)
-                && rule.attempt.is_none_or(|n| n == assignment.place.attempt)
-        };
+        let fits =
+            |rule: &&Rule| folder.contains(&rule.folder) && rule.attempt.is_none_or(|n| n == assignment.place.attempt);
         Ok(Box::new(Follower {
             rules: self.script.rules.iter().filter(fits).cloned().collect(),
             pause: Duration::from_millis(self.script.step_ms),
@@ -152,13 +144,8 @@ impl Train for Follower {
         std::thread::sleep(self.pause);
         let step = self.step;
         self.step += 1;
-        let logged =
-            step.is_multiple_of(self.settings.eval_every) || self.step == self.settings.steps;
-        Ok(if logged {
-            Progress::Logged(self.row(step))
-        } else {
-            Progress::Stepped { step }
-        })
+        let logged = step.is_multiple_of(self.settings.eval_every) || self.step == self.settings.steps;
+        Ok(if logged { Progress::Logged(self.row(step)) } else { Progress::Stepped { step } })
     }
 
     fn work(&self, _step: u64) -> f64 {
@@ -177,18 +164,13 @@ impl Follower {
             },
             Deed::Print(text) => println!("{text}"),
             Deed::Rubbish(text) => self.link.put(format!("{text}\n").as_bytes()),
-            Deed::Oversized => self
-                .link
-                .put(&[vec![b'x'; 2 * MAX_LINE], b"\n".to_vec()].concat()),
+            Deed::Oversized => self.link.put(&[vec![b'x'; 2 * MAX_LINE], b"\n".to_vec()].concat()),
             Deed::Torn => {
                 self.link.put(b"{\"type\":\"be");
                 std::process::exit(0);
             }
             Deed::WrongAttempt => {
-                let place = Place {
-                    attempt: self.place.attempt + 1,
-                    ..self.place
-                };
+                let place = Place { attempt: self.place.attempt + 1, ..self.place };
                 let row = self.row(self.step);
                 self.link.tell(&FromWorker::Row { place, row });
             }
@@ -201,13 +183,8 @@ impl Follower {
     /// A curve that depends on the settings alone.
     #[expect(clippy::cast_precision_loss, reason = "made-up numbers")]
     fn bpb(&self, step: u64) -> f64 {
-        let arm = if self.settings.opt == Opt::Sr4 {
-            0.2
-        } else {
-            0.0
-        };
-        let noise = (self.settings.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64
-            / (1u64 << 24) as f64;
+        let arm = if self.settings.opt == Opt::Sr4 { 0.2 } else { 0.0 };
+        let noise = (self.settings.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / (1u64 << 24) as f64;
         2.0 + arm + 0.1 * noise + 6.0 / (1.0 + step as f64)
     }
 
@@ -225,12 +202,7 @@ impl Follower {
             grad_norm: 1.0,
             lr: self.settings.lr,
             panel: None,
-            timing: Timing {
-                step_sec: 0.0,
-                tok_per_sec: self.speed(),
-                elapsed_sec,
-                eta_sec: 0.0,
-            },
+            timing: Timing { step_sec: 0.0, tok_per_sec: self.speed(), elapsed_sec, eta_sec: 0.0 },
         }
     }
 
@@ -243,10 +215,7 @@ impl Follower {
     fn outcome(&self) -> Outcome {
         let value = self.bpb(self.step);
         let ending = if self.diverged {
-            Ending::Diverged {
-                step: self.step,
-                loss: f64::INFINITY,
-            }
+            Ending::Diverged { step: self.step, loss: f64::INFINITY }
         } else {
             let test = Some(value + 0.05);
             Ending::Finished(Finals {
@@ -262,10 +231,7 @@ impl Follower {
             steps: self.step,
             skipped: 0,
             best_val_bpb: self.best,
-            best_val_acc: self.best.map(|best| Best {
-                value: 1.0 / best.value,
-                ..best
-            }),
+            best_val_acc: self.best.map(|best| Best { value: 1.0 / best.value, ..best }),
             wall_sec: self.began.elapsed().as_secs_f64(),
             tok_per_sec: self.speed(),
         }
