@@ -4,6 +4,7 @@
 
 pub mod arith;
 pub mod backend;
+pub mod cfmt;
 pub mod cli;
 pub mod controller;
 pub mod data;
@@ -15,9 +16,12 @@ pub mod optim;
 pub mod plan;
 pub mod progress;
 pub mod protocol;
+pub mod report;
 pub mod rng;
 pub mod run;
 pub mod settings;
+pub mod stats;
+pub mod store;
 pub mod sweep;
 pub mod trainer;
 pub mod worker;

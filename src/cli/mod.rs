@@ -1,5 +1,8 @@
 //! The command line.
 
+mod ledger;
+mod plan;
+mod run;
 mod worker;
 
 use std::process::ExitCode;
@@ -16,6 +19,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Plan(plan::PlanArgs),
+    Run(run::RunArgs),
     /// Trains what its controller assigns.
     #[command(hide = true)]
     Worker(worker::WorkerArgs),
@@ -24,6 +29,8 @@ enum Command {
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Plan(args) => plan::run(&args),
+        Command::Run(args) => run::main(&args),
         Command::Worker(args) => worker::main(&args),
     }
 }

@@ -10,7 +10,7 @@ use crate::settings::{Data, Setting, Settings, Value, canonical, conflicts, reso
 
 /// Finds a corpus: opens it, measures it and takes its digest. It is asked once for every distinct `data`.
 ///
-/// The error says what is wrong with the corpus, as a fragment: `no such file`.
+/// The error says what is wrong with the corpus: ``the corpus `x` does not exist``.
 pub type Resolver<'a> = dyn FnMut(&Data) -> Result<CorpusInfo, String> + 'a;
 
 /// Makes the plan.
@@ -42,6 +42,21 @@ pub fn build(request: &Request, resolver: &mut Resolver<'_>) -> Result<Plan, Vec
         options: request.options.clone(),
         notes,
     })
+}
+
+/// The faults that [`build`] would find in what is sound of a request that is at fault elsewhere.
+pub fn faults(request: &Request, resolver: &mut Resolver<'_>) -> Vec<Fault> {
+    let (arms, points) = match expand(request) {
+        Ok(expanded) => expanded,
+        Err(faults) => return faults,
+    };
+    let mut check = Check { request, arms: &arms, corpora: Corpora::new(resolver), faults: Vec::new() };
+    for point in &points {
+        let settings = resolve(&arms[point.arm].given(point));
+        check.conflicts(point, &settings);
+        check.corpus(point, &settings);
+    }
+    check.faults
 }
 
 fn power_of(request: &Request, configurations: &[super::Configuration], runs: &[super::PlannedRun]) -> Option<String> {
@@ -95,6 +110,9 @@ fn splits_hold(bytes: u64, seq_len: usize) -> bool {
     train.min(val).min(bytes - train - val) >= window
 }
 
+/// Said of a corpus that nobody named.
+const DEFAULT_DATA: &str = "`data` is not given, so that its default holds";
+
 struct Check<'a, 'c, 'r> {
     request: &'a Request,
     arms: &'a [ArmAxes<'a>],
@@ -108,12 +126,7 @@ impl<'a> Check<'a, '_, '_> {
         let axes = &self.arms[point.arm];
         let mut given = axes.given(point);
         let first = resolve(&given);
-        let mut sound = true;
-        for conflict in conflicts(&first) {
-            sound = false;
-            let span = axes.place_of(point, conflict.keys).unwrap_or(axes.arm.name_span.clone());
-            self.fault(Fault::at(span, conflict.message).label(conflict.allowed));
-        }
+        let sound = self.conflicts(point, &first);
         let corpus = self.corpus(point, &first);
         if !sound {
             return None;
@@ -135,14 +148,31 @@ impl<'a> Check<'a, '_, '_> {
         Some(Resolved::new(point, runs))
     }
 
+    /// Whether the point's settings go together.
+    fn conflicts(&mut self, point: &Point<'_>, settings: &Settings) -> bool {
+        let axes = &self.arms[point.arm];
+        let mut found = conflicts(settings);
+        found.retain(|conflict| !self.request.doubts(conflict.keys));
+        let sound = found.is_empty();
+        for conflict in found {
+            let span = axes.place_of(point, conflict.keys).unwrap_or(axes.arm.name_span.clone());
+            self.fault(Fault::at(span, conflict.message).label(conflict.allowed));
+        }
+        sound
+    }
+
     /// The point's corpus, as an absolute path, and its digest.
     fn corpus(&mut self, point: &Point<'_>, settings: &Settings) -> Option<(Data, String)> {
+        if self.request.doubts(&["data"]) {
+            return None;
+        }
         let found = self.corpora.find(&settings.data).cloned();
         match found {
             Ok(info) if splits_hold(info.bytes, settings.seq_len) => {
                 let data = info.path.map_or(Data::Builtin, Data::Path);
                 Some((data, info.digest))
             }
+            Ok(_) if self.request.doubts(&["seq_len"]) => None,
             Ok(info) => {
                 let (bytes, t) = (info.bytes, settings.seq_len);
                 let message = format!("the corpus is too short: {bytes} bytes for windows of seq_len = {t}");
@@ -152,9 +182,9 @@ impl<'a> Check<'a, '_, '_> {
                 None
             }
             Err(message) => {
-                let mut fault = Fault::at(self.data_place(point), format!("no usable corpus: {message}"));
+                let mut fault = Fault::at(self.data_place(point), message);
                 if self.arms[point.arm].place_of(point, &["data"]).is_none() {
-                    fault = fault.label("`data` is not given, so that its default holds");
+                    fault = fault.label(DEFAULT_DATA);
                 }
                 self.fault(fault.help("`data` is a file or folder, relative to the working directory, or \"builtin\""));
                 None
@@ -170,7 +200,8 @@ impl<'a> Check<'a, '_, '_> {
 
     /// Many points can share a fault; it is said once.
     fn fault(&mut self, fault: Fault) {
-        if !self.faults.contains(&fault) {
+        let said = |known: &Fault| *known == fault || (known.message == fault.message && known.label == DEFAULT_DATA);
+        if !self.faults.iter().any(said) {
             self.faults.push(fault);
         }
     }

@@ -15,6 +15,8 @@ pub(super) struct ArmAxes<'a> {
     pub settings: Vec<&'a Assignment>,
     /// Indexes into `settings`: each group is walked side by side, the groups are crossed.
     groups: Vec<Vec<usize>>,
+    /// [`Request::doubtful`].
+    doubted: &'a [&'static str],
 }
 
 /// One value of each of an arm's settings.
@@ -31,7 +33,7 @@ impl<'a> ArmAxes<'a> {
     fn new(request: &'a Request, arm: &'a Arm, faults: &mut Vec<Fault>) -> Self {
         let overridden = |a: &&Assignment| arm.settings.iter().any(|own| own.setting.key == a.setting.key);
         let settings: Vec<_> = request.base.iter().filter(|a| !overridden(a)).chain(&arm.settings).collect();
-        let mut axes = Self { arm, settings, groups: Vec::new() };
+        let mut axes = Self { arm, settings, groups: Vec::new(), doubted: &request.doubtful };
         axes.groups = axes.zipped(&request.zip, false, faults);
         let own = axes.zipped(&arm.zip, true, faults);
         for group in own {
@@ -62,7 +64,9 @@ impl<'a> ArmAxes<'a> {
             for (setting, span) in &zip.keys {
                 match self.settings.iter().position(|a| a.is_axis && a.setting.key == setting.key) {
                     Some(i) => group.push((i, span)),
-                    None if own => faults.push(not_a_list(setting, span.clone(), &self.arm.name)),
+                    None if own && !self.doubted.contains(&setting.key) => {
+                        faults.push(not_a_list(setting, span.clone(), &self.arm.name))
+                    }
                     None => {}
                 }
             }
@@ -70,7 +74,10 @@ impl<'a> ArmAxes<'a> {
             if let Some(&(first, _)) = group.first()
                 && let Some(&(other, span)) = group.iter().find(|(i, _)| length(*i) != length(first))
             {
-                faults.push(unequal(self.settings[first], self.settings[other], span.clone(), &self.arm.name));
+                let fault = unequal(self.settings[first], self.settings[other], span.clone(), self.arm);
+                if !faults.contains(&fault) {
+                    faults.push(fault);
+                }
                 continue;
             }
             if group.len() > 1 {
@@ -128,9 +135,11 @@ fn not_a_list(setting: &Setting, span: Span, arm: &str) -> Fault {
         .help("a zip names settings that are given as lists of the same length")
 }
 
-fn unequal(first: &Assignment, other: &Assignment, span: Span, arm: &str) -> Fault {
+fn unequal(first: &Assignment, other: &Assignment, span: Span, arm: &Arm) -> Fault {
     let (a, b) = (first.setting.key, other.setting.key);
-    Fault::at(span, format!("zipped lists have different lengths in arm `{arm}`"))
+    let own = |a: &Assignment| arm.settings.iter().any(|own| own.span == a.span);
+    let place = if own(first) || own(other) { format!(" in arm `{}`", arm.name) } else { String::new() };
+    Fault::at(span, format!("zipped lists have different lengths{place}"))
         .label(format!("`{a}` has {}, `{b}` has {}", values(first), values(other)))
         .help("a zip walks its lists side by side: give them the same number of values")
 }
@@ -151,7 +160,7 @@ pub(super) fn expand(request: &Request) -> Result<(Vec<ArmAxes<'_>>, Vec<Point<'
     let arms: Vec<_> = request.arms.iter().map(|arm| ArmAxes::new(request, arm, &mut faults)).collect();
     for (setting, span) in request.zip.iter().flat_map(|zip| &zip.keys) {
         let is_axis = |axes: &ArmAxes<'_>| axes.settings.iter().any(|a| a.is_axis && a.setting.key == setting.key);
-        if !arms.iter().any(is_axis) {
+        if !arms.iter().any(is_axis) && !request.doubts(&[setting.key]) {
             let key = setting.key;
             faults.push(
                 Fault::at(span.clone(), format!("`{key}` cannot be zipped"))

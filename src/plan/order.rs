@@ -100,7 +100,7 @@ fn shapes_of(merged: &[Merged]) -> Vec<usize> {
     merged.iter().map(shape).collect()
 }
 
-/// Each configuration's place among those of its arm and shape, in `(0, 1)` as a fixed-point number.
+/// Each configuration's place among those of its arm and shape, in `[0, 1)` as a fixed-point number.
 fn fractions(merged: &[Merged], shapes: &[usize]) -> Vec<u64> {
     let mut counts: HashMap<(usize, usize), u64> = HashMap::new();
     for (m, shape) in merged.iter().zip(shapes) {
@@ -109,7 +109,7 @@ fn fractions(merged: &[Merged], shapes: &[usize]) -> Vec<u64> {
     let mut seen: HashMap<(usize, usize), u64> = HashMap::new();
     let place = |(m, shape): (&Merged, &usize)| {
         let seen = seen.entry((m.arm, *shape)).or_default();
-        let place = ((2 * *seen + 1) << 32) / (2 * counts[&(m.arm, *shape)]);
+        let place = (*seen << 32) / counts[&(m.arm, *shape)];
         *seen += 1;
         place
     };

@@ -87,4 +87,13 @@ pub struct Request {
     pub compare: Compare,
     /// Options that change no number.
     pub options: RunOptions,
+    /// Settings of which some value was at fault and is not here: what they have a part in is not judged.
+    pub doubtful: Vec<&'static str>,
+}
+
+impl Request {
+    /// Whether one of the keys is doubtful.
+    pub fn doubts(&self, keys: &[&str]) -> bool {
+        self.doubtful.iter().any(|key| keys.contains(key))
+    }
 }

@@ -42,13 +42,11 @@ fn dies(count: usize) -> String {
 /// The line that a user gets for an event; most have none. `done` of `total` runs have a result.
 pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
     Some(match event {
-        Event::SweepStarted { sweep, results, runs: all, finished, dies: count } => format!(
-            "{sweep}: {}: {finished} finished, {} to do, on {}; results in {}",
-            runs(*all),
-            all - finished,
-            dies(*count),
-            results.display()
-        ),
+        Event::SweepStarted { sweep, results, runs: all, finished, dies: count } => {
+            let on = if *count > 0 { format!(", on {}", dies(*count)) } else { String::new() };
+            let to_do = all - finished;
+            format!("{sweep}: {}: {finished} finished, {to_do} to do{on}; results in {}", runs(*all), results.display())
+        }
         Event::RunFinished { at, outcome: result } => {
             format!("finished {done}/{total}  {}  {}", at.label, outcome(result))
         }

@@ -51,7 +51,7 @@ mod tests {
             scale_init=fan_in\nscale_lr=0.001\nscale_lr_mode=lr\nseed=1234\nseq_len=512\nsteps=1000\ntarget_step=0.003\n\
             test_batches=64\ntheta=2\nwarmup_steps=0\nweight_decay=0\ncorpus=00ff\nnumerics=1\n";
         assert_eq!(encoding(&Settings::default(), "00ff"), expected);
-        assert_eq!(run_id(&Settings::default(), "00ff").to_string(), "PIN");
+        assert_eq!(run_id(&Settings::default(), "00ff").to_string(), "07f20a17a29d4a2f");
     }
 
     #[test]

@@ -17,6 +17,7 @@ impl<'i> Reader<'i> {
     /// Reads `[base]`.
     pub fn base(&mut self, item: &Item<'i>) -> Vec<Assignment> {
         let Some(table) = self.table("`base`", item) else {
+            self.doubtful.extend(setting_keys());
             return Vec::new();
         };
         entries(table).into_iter().filter_map(|(key, value)| self.assignment(key, value, "[base]", &[])).collect()
@@ -43,17 +44,15 @@ impl<'i> Reader<'i> {
         list.iter().filter(is_table).collect()
     }
 
-    /// Reads the arms.
+    /// Reads the arms, also those whose name is at fault.
     pub fn arms(&mut self, tables: &[&Item<'i>]) -> Vec<Arm> {
         let mut arms: Vec<Arm> = Vec::new();
         for item in tables {
             let Some(table) = item.get_ref().as_table() else {
                 continue;
             };
-            let Some(arm) = self.arm(item, table) else {
-                continue;
-            };
-            if let Some(other) = arms.iter().find(|other| other.name == arm.name) {
+            let arm = self.arm(item, table);
+            if let Some(other) = arms.iter().find(|other| !arm.name.is_empty() && other.name == arm.name) {
                 let message = format!("two arms are named `{}`", arm.name);
                 let line = self.line(other.name_span.start);
                 self.fault(
@@ -65,7 +64,7 @@ impl<'i> Reader<'i> {
         arms
     }
 
-    fn arm(&mut self, item: &Item<'i>, table: &DeTable<'i>) -> Option<Arm> {
+    fn arm(&mut self, item: &Item<'i>, table: &DeTable<'i>) -> Arm {
         let mut arm = Arm {
             name: String::new(),
             name_span: item.span(),
@@ -73,14 +72,14 @@ impl<'i> Reader<'i> {
             zip: Vec::new(),
             exclude: Vec::new(),
         };
-        let mut named = None;
+        let mut named = false;
         for (key, value) in entries(table) {
             match key.get_ref().as_ref() {
                 "name" => {
-                    named = Some(false);
+                    named = true;
                     if let Some(name) = self.string("the name of an arm", value) {
                         arm.name_span = value.span();
-                        named = Some(self.name_fits("the name of an arm", &name, value.span()));
+                        self.name_fits("the name of an arm", &name, value.span());
                         arm.name = name;
                     }
                 }
@@ -89,11 +88,11 @@ impl<'i> Reader<'i> {
                 _ => arm.settings.extend(self.assignment(key, value, "an arm", &ARM_KEYS)),
             }
         }
-        if named.is_none() {
+        if !named {
             let fault = Fault::at(item.span(), "an arm has no name").label("`name` is missing");
             self.absent(fault.help("add a line such as `name = \"adamw\"`"));
         }
-        (named == Some(true)).then_some(arm)
+        arm
     }
 
     /// A setting with its value or values. `others` are the keys of the place that are no settings.
@@ -109,6 +108,8 @@ impl<'i> Reader<'i> {
             }
             Some(row) => row,
             None => {
+                // A slip of the pen: the setting that was meant is not here.
+                self.doubtful.extend(nearest(name, &setting_keys()).and_then(setting).map(|row| row.key));
                 let fault = self.no_setting(key, place, others);
                 self.fault(fault);
                 return None;
@@ -125,6 +126,7 @@ impl<'i> Reader<'i> {
         };
         if list.is_empty() {
             let fault = Fault::at(item.span(), format!("`{}` is an axis without values", row.key));
+            self.doubtful.push(row.key);
             self.fault(fault.label(format!("each value must be {}", row.kind.describe())));
             return None;
         }

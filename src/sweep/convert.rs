@@ -40,6 +40,7 @@ impl Reader<'_> {
         let value = match of_kind(setting.kind, item.get_ref()) {
             Ok(value) => value,
             Err(problem) => {
+                self.doubtful.push(setting.key);
                 let fault = refused(setting, item, problem);
                 self.fault(fault);
                 return None;

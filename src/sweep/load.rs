@@ -43,31 +43,40 @@ pub fn load(path: &Path, resolver: &mut Resolver<'_>) -> Result<Sweep, Diagnosti
 /// Every fault of the text at once.
 pub fn plan(text: &str, path: &str, resolver: &mut Resolver<'_>) -> Result<Plan, Diagnostics> {
     let (root, errors) = DeTable::parse_recoverable(text);
-    let mut reader = Reader { text, faults: Vec::new(), broken: !errors.is_empty() };
+    let mut reader =
+        Reader { text, faults: Vec::new(), broken: !errors.is_empty(), doubtful: Vec::new(), meant: Vec::new() };
     let request = reader.request(root.get_ref());
     if reader.broken {
         return Err(Diagnostics::new(path, text, broken(&reader, &errors)));
     }
     if !reader.faults.is_empty() {
-        return Err(Diagnostics::new(path, text, reader.faults));
+        let more = plan::faults(&request, resolver);
+        let faults = reader.faults.into_iter().chain(more).collect();
+        return Err(Diagnostics::new(path, text, faults));
     }
     plan::build(&request, resolver).map_err(|faults| Diagnostics::new(path, text, faults))
 }
 
 /// The faults of the syntax, and of what could be read in spite of them: those of other lines.
 fn broken(reader: &Reader<'_>, errors: &[toml::de::Error]) -> Vec<Fault> {
+    let place = |error: &toml::de::Error| error.span().unwrap_or(0..0);
+    // Where a bracket stays open the rest of the file is read as something else than it is.
+    let open =
+        |error: &&toml::de::Error| ["array", "inline table", "unclosed"].iter().any(|w| error.message().contains(w));
+    let end = errors.iter().filter(open).map(|e| place(e).start).min().unwrap_or(usize::MAX);
+    let lines: Vec<usize> = errors.iter().map(|e| reader.line(place(e).start)).collect();
     let mut faults: Vec<Fault> = Vec::new();
-    for error in errors {
-        let span = error.span().unwrap_or(0..0);
-        let line = reader.line(span.start);
-        // What follows the first fault of a line mostly follows from it.
-        if faults.iter().all(|f| f.span.as_ref().is_none_or(|s| reader.line(s.start) != line)) {
-            faults.push(Fault::at(span, format!("not TOML: {}", error.message())).label("here"));
+    for (i, error) in errors.iter().enumerate() {
+        // What stands behind the first fault of a line mostly follows from it.
+        if place(error).start > end || lines[..i].contains(&lines[i]) {
+            continue;
         }
+        let fault = Fault::at(place(error), format!("not TOML: {}", error.message())).label("here");
+        let fault = if open(&error) { fault.help("is a bracket above or in this line left open?") } else { fault };
+        faults.push(fault);
     }
-    let lines: Vec<usize> = faults.iter().filter_map(|f| f.span.as_ref()).map(|s| reader.line(s.start)).collect();
-    let elsewhere = |f: &&Fault| f.span.as_ref().is_some_and(|s| !lines.contains(&reader.line(s.start)));
-    let others: Vec<Fault> = reader.faults.iter().filter(elsewhere).cloned().collect();
+    let sound = |f: &&Fault| f.span.as_ref().is_some_and(|s| s.start < end && !lines.contains(&reader.line(s.start)));
+    let others: Vec<Fault> = reader.faults.iter().filter(sound).cloned().collect();
     faults.extend(others);
     faults
 }

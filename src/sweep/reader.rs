@@ -20,6 +20,10 @@ pub(super) struct Reader<'i> {
     pub faults: Vec<Fault>,
     /// Whether the text is no TOML: then what is absent may stand in the part that could not be read.
     pub broken: bool,
+    /// Settings of which a value is at fault.
+    pub doubtful: Vec<&'static str>,
+    /// Other keys that were meant by unknown ones.
+    pub meant: Vec<&'static str>,
 }
 
 impl<'i> Reader<'i> {
@@ -112,10 +116,11 @@ impl<'i> Reader<'i> {
         inside
     }
 
-    /// A key that no one knows.
-    pub fn unknown_key(&mut self, key: &Key<'_>, place: &str, known: &[&str]) {
+    /// A key that no one knows. `place` says where it stands, as `in [run]`.
+    pub fn unknown_key(&mut self, key: &Key<'_>, place: &str, known: &[&'static str]) {
         let name = key.get_ref();
-        let fault = Fault::at(key.span(), format!("unknown key `{name}` in {place}")).label("not known here");
+        self.meant.extend(nearest(name, known));
+        let fault = Fault::at(key.span(), format!("unknown key `{name}` {place}")).label("not known here");
         self.fault(suggest(fault, name, known));
     }
 

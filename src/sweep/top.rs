@@ -17,13 +17,6 @@ const TABLES_NOT_BUILT: [(&str, &str); 3] = [
     ("stop", "stopping runs early is not built yet"),
     ("slurm", "running under Slurm is not built yet"),
 ];
-const METRICS: [(&str, Metric); 5] = [
-    ("val_bpb", Metric::ValBpb),
-    ("best_val_bpb", Metric::BestValBpb),
-    ("val_acc", Metric::ValAcc),
-    ("best_val_acc", Metric::BestValAcc),
-    ("train_bpb", Metric::TrainBpb),
-];
 const SEEDS: &str = "a list such as [1, 2, 3], or { first = 1234, count = 8 }";
 /// Attempts that a run gets where nothing is said.
 const ATTEMPTS: u32 = 3;
@@ -51,7 +44,9 @@ impl<'i> Reader<'i> {
         let seeds = parts.seeds.map_or_else(|| vec![Settings::default().seed], |item| self.seeds(item));
         let base = parts.base.as_ref().map(|(_, item)| self.base(item)).unwrap_or_default();
         let tables = parts.arm.map(|item| self.arm_tables(item)).unwrap_or_default();
-        if parts.arm.is_none_or(|item| item.get_ref().as_array().is_some_and(|list| list.is_empty())) {
+        if !self.meant.contains(&"arm")
+            && parts.arm.is_none_or(|item| item.get_ref().as_array().is_some_and(|list| list.is_empty()))
+        {
             let fault = Fault::of_file("the sweep has no arms");
             self.absent(fault.help("add at least one table headed by `[[arm]]`, with a `name`"));
         }
@@ -62,7 +57,11 @@ impl<'i> Reader<'i> {
         let compare = self.compare(parts.compare, &names, &arms);
         let options = self.run_options(parts.run);
         let base_span = parts.base.map(|(span, _)| span);
-        Request { name, seeds, base, base_span, zip, exclude, arms, compare, options }
+        if self.meant.contains(&"base") {
+            self.doubtful.extend(super::points::setting_keys());
+        }
+        let doubtful = std::mem::take(&mut self.doubtful);
+        Request { name, seeds, base, base_span, zip, exclude, arms, compare, options, doubtful }
     }
 
     fn parts<'t>(&mut self, root: &'t DeTable<'i>) -> Parts<'t, 'i> {
@@ -87,9 +86,10 @@ impl<'i> Reader<'i> {
                     None if setting(name).is_some() || NOT_BUILT.contains(&name) => {
                         let message = format!("the setting `{name}` stands at the top of the file");
                         let fault = Fault::at(key.span(), message).label("stands in the wrong place");
+                        self.doubtful.extend(setting(name).map(|row| row.key));
                         self.fault(fault.help("settings stand in [base] or in an arm"));
                     }
-                    None => self.unknown_key(key, "the top of the file", KEYS),
+                    None => self.unknown_key(key, "at the top of the file", KEYS),
                 },
             }
         }
@@ -155,7 +155,7 @@ impl<'i> Reader<'i> {
                     count
                 }
                 _ => {
-                    self.unknown_key(key, "`seeds`", &["first", "count"]);
+                    self.unknown_key(key, "in `seeds`", &["first", "count"]);
                     None
                 }
             };
@@ -202,10 +202,10 @@ impl<'i> Reader<'i> {
                     let Some(word) = self.string("`metric`", value) else {
                         continue;
                     };
-                    match METRICS.iter().find(|(known, _)| *known == word) {
+                    match Metric::NAMES.iter().find(|(known, _)| *known == word) {
                         Some((_, metric)) => compare.metric = *metric,
                         None => {
-                            let known = METRICS.map(|(known, _)| known);
+                            let known = Metric::NAMES.map(|(known, _)| known);
                             let fault = Fault::at(value.span(), format!("`metric` cannot be \"{word}\""));
                             let fault = fault.label(format!("must be one of {}", known.join(", ")));
                             self.fault(match super::reader::nearest(&word, &known) {
@@ -215,7 +215,7 @@ impl<'i> Reader<'i> {
                         }
                     }
                 }
-                _ => self.unknown_key(key, "[compare]", &["baseline", "metric"]),
+                _ => self.unknown_key(key, "in [compare]", &["baseline", "metric"]),
             }
         }
         compare
@@ -240,7 +240,7 @@ impl<'i> Reader<'i> {
                 name if name == "lanes" || NOT_BUILT.contains(&name) => {
                     self.fault(Fault::at(key.span(), format!("`{name}` is not built yet")).label("leave it out"));
                 }
-                _ => self.unknown_key(key, "[run]", &["attempts"]),
+                _ => self.unknown_key(key, "in [run]", &["attempts"]),
             }
         }
         options
@@ -250,5 +250,11 @@ impl<'i> Reader<'i> {
 /// The arms' names, also those of arms that are at fault otherwise.
 fn named<'t>(tables: &[&'t Item<'_>]) -> Vec<&'t str> {
     let name = |item: &&'t Item<'_>| item.get_ref().as_table()?.get("name")?.get_ref().as_str();
-    tables.iter().filter_map(name).collect()
+    let mut names: Vec<&str> = Vec::new();
+    for name in tables.iter().filter_map(name) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }

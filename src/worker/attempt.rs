@@ -8,11 +8,11 @@ use crossbeam_channel::{Receiver, TryRecvError};
 
 use super::heart::Heart;
 use super::link::{Errors, Link};
-use super::log::Log;
 use super::train::Trainers;
 use super::{Order, WorkerError};
 use crate::event::{Cause, Failure, Phase};
 use crate::protocol::{Assignment, End, FromWorker, Place, ToWorker};
+use crate::store::{LogWriter, StoreError};
 use crate::trainer::Progress;
 
 /// What a worker trains with.
@@ -74,7 +74,7 @@ impl<T: Trainers> Bench<'_, T> {
 
     fn steps(&mut self, assignment: &Assignment, orders: &mut Orders<'_>) -> Result<End, Failure> {
         self.redirect(assignment)?;
-        let mut log = Log::create(&assignment.folder)?;
+        let mut log = LogWriter::create(&assignment.folder.join("log.csv")).map_err(disk)?;
         let mut trainer = self.trainers.begin(assignment)?;
         self.heart.enter(Phase::Training, trainer.work(0));
         loop {
@@ -85,12 +85,13 @@ impl<T: Trainers> Bench<'_, T> {
                 Progress::Stepped { step } => self.heart.stepped(step, trainer.work(step + 1)),
                 Progress::Logged(row) => {
                     self.heart.stepped(row.step, trainer.work(row.step + 1));
-                    log.row(&row)?;
+                    log.row(&row).map_err(disk)?;
                     self.link.tell(&FromWorker::Row { place: assignment.place, row });
                 }
                 Progress::Ended(outcome) => {
                     self.heart.enter(Phase::Closing, 1.0);
-                    log.close()?;
+                    // It is flushed to disk when the result is published, while this worker trains the next run.
+                    drop(log);
                     return Ok(End::Result { outcome });
                 }
             }
@@ -139,6 +140,10 @@ impl Orders<'_> {
             }
         }
     }
+}
+
+fn disk(error: StoreError) -> Failure {
+    Failure::new(Cause::Disk, error.full_text())
 }
 
 fn panic_message(payload: &(dyn Any + Send)) -> String {

@@ -8,7 +8,6 @@ mod bind;
 mod engine;
 mod heart;
 mod link;
-mod log;
 #[cfg(debug_assertions)]
 mod scripted;
 mod train;
