@@ -1,5 +1,6 @@
 //! The command line.
 
+mod diff;
 mod ledger;
 mod plan;
 mod run;
@@ -19,8 +20,9 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Plan(plan::PlanArgs),
     Run(run::RunArgs),
+    Plan(plan::PlanArgs),
+    Diff(diff::DiffArgs),
     /// Trains what its controller assigns.
     #[command(hide = true)]
     Worker(worker::WorkerArgs),
@@ -29,8 +31,9 @@ enum Command {
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     match Cli::parse().command {
-        Command::Plan(args) => plan::run(&args),
         Command::Run(args) => run::main(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::Diff(args) => diff::run(args),
         Command::Worker(args) => worker::main(&args),
     }
 }

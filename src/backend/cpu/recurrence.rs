@@ -1,7 +1,7 @@
 //! The RWKV-7 recurrence of one head, forward and backward.
 //!
 //! The state S[i][j] has value channels i and key channels j. Sums over either have shape S4: four partial sums over channels that are
-//! equal modulo 4. The forward pass keeps S transposed, so that sums over j run down its rows; the backward pass keeps its gradient G in
+//! equal modulo 4. Vectors run over the other index, in blocks that keep their partial sums in registers. The forward pass keeps S transposed, so that sums over j run down its rows; the backward pass keeps its gradient G in
 //! both forms, since it sums over i and over j: twice the cheap element-wise work in place of sums across a vector register.
 
 use super::simd::simd;
@@ -55,25 +55,127 @@ pub const fn states_len(tokens: usize, n: usize) -> usize {
 
 /// Scratch floats of [`backward`].
 pub const fn backward_scratch_len(n: usize) -> usize {
-    (SEGMENT + 1 + 2) * n * n + 8 * 4 * n
+    (SEGMENT + 1 + 2) * n * n + n
 }
 
 /// Scratch floats of [`forward`].
 pub const fn forward_scratch_len(n: usize) -> usize {
-    n * n + 4 * n
+    n * n
 }
 
-#[inline(always)]
-fn fold4(p: &[f32], n: usize, i: usize) -> f32 {
-    (p[i] + p[2 * n + i]) + (p[n + i] + p[3 * n + i])
+/// Calls a function of a block's width and first channel for blocks of 16, 8 and single channels that cover 0..n.
+macro_rules! by_blocks {
+    ($n:expr, $f:ident($($arg:expr),*)) => {{
+        let mut at = 0;
+        while at + 16 <= $n {
+            $f::<16>(at, $($arg),*);
+            at += 16;
+        }
+        while at + 8 <= $n {
+            $f::<8>(at, $($arg),*);
+            at += 8;
+        }
+        while at < $n {
+            $f::<1>(at, $($arg),*);
+            at += 1;
+        }
+    }};
 }
 
-/// `p[lane] += row·factor` for one of four partial sums of n channels.
+/// Four partial sums of a block of channels.
+type Partials<const W: usize> = [[f32; W]; 4];
+
 #[inline(always)]
-fn take(p: &mut [f32], n: usize, lane: usize, row: &[f32], factor: f32) {
-    for (p, x) in p[lane * n..(lane + 1) * n].iter_mut().zip(&row[..n]) {
-        *p = x.mul_add(factor, *p);
+fn fold<const W: usize>(p: &Partials<W>) -> [f32; W] {
+    std::array::from_fn(|l| (p[0][l] + p[2][l]) + (p[1][l] + p[3][l]))
+}
+
+/// W floats of a row of n at channel `at`.
+#[inline(always)]
+fn block<const W: usize>(x: &[f32], n: usize, row: usize, at: usize) -> &[f32; W] {
+    x[row * n + at..].first_chunk().expect("a block lies within its row")
+}
+
+/// The same, to be written.
+#[inline(always)]
+fn block_mut<const W: usize>(x: &mut [f32], n: usize, row: usize, at: usize) -> &mut [f32; W] {
+    x[row * n + at..].first_chunk_mut().expect("a block lies within its row")
+}
+
+/// p += x·factor.
+#[inline(always)]
+fn take<const W: usize>(p: &mut [f32; W], x: &[f32; W], factor: f32) {
+    for l in 0..W {
+        p[l] = x[l].mul_add(factor, p[l]);
     }
+}
+
+/// Runs a body for rows 0..n in order, with `lane = row % 4` known to the compiler. (A macro, since a closure is not sure to be inlined, and
+/// would then be compiled without the level's instructions.)
+macro_rules! rows_by_four {
+    ($n:expr, |$row:ident, $lane:ident| $body:block) => {{
+        let mut first = 0;
+        while first + 4 <= $n {
+            for $lane in 0..4 {
+                let $row = first + $lane;
+                $body
+            }
+            first += 4;
+        }
+        for $lane in 0..$n - first {
+            let $row = first + $lane;
+            $body
+        }
+    }};
+}
+
+/// A token's vectors, each [N].
+#[derive(Clone, Copy)]
+struct Token<'a> {
+    r: &'a [f32],
+    w: &'a [f32],
+    k: &'a [f32],
+    v: &'a [f32],
+    kk: &'a [f32],
+    b: &'a [f32],
+}
+
+impl<'a> Head<'a> {
+    #[inline(always)]
+    fn token(&self, n: usize, t: usize) -> Token<'a> {
+        let span = t * self.stride..t * self.stride + n;
+        Token {
+            r: &self.r[span.clone()],
+            w: &self.w[span.clone()],
+            k: &self.k[span.clone()],
+            v: &self.v[span.clone()],
+            kk: &self.kk[span.clone()],
+            b: &self.b[span],
+        }
+    }
+}
+
+/// sa = S·A for channels i of a block, from the transposed state.
+#[inline(always)]
+fn removal<const W: usize>(at: usize, n: usize, state: &[f32], token: Token<'_>, sa: &mut [f32]) {
+    let mut p = [[0.0; W]; 4];
+    rows_by_four!(n, |j, lane| { take(&mut p[lane], block(state, n, j, at), -token.kk[j]) });
+    *block_mut(sa, n, 0, at) = fold(&p);
+}
+
+/// The new state and y = S·r for channels i of a block, on the transposed state.
+#[inline(always)]
+fn update<const W: usize>(at: usize, n: usize, state: &mut [f32], token: Token<'_>, sa: &[f32], y: &mut [f32]) {
+    let mut p = [[0.0; W]; 4];
+    let (v, sa) = (*block::<W>(token.v, n, 0, at), *block::<W>(sa, n, 0, at));
+    rows_by_four!(n, |j, lane| {
+        let row = block_mut::<W>(state, n, j, at);
+        for l in 0..W {
+            row[l] = v[l].mul_add(token.k[j], sa[l].mul_add(token.b[j], row[l] * token.w[j]));
+        }
+        take(&mut p[lane], row, token.r[j]);
+    });
+    *block_mut(y, n, 0, at) = fold(&p);
 }
 
 #[inline(always)]
@@ -83,39 +185,105 @@ fn forward_n(
     y: &mut [f32],
     sa: &mut [f32],
     mut states: Option<&mut [f32]>,
-    scratch: &mut [f32],
+    state: &mut [f32],
 ) {
-    let (state, p) = scratch.split_at_mut(n * n);
-    let p = &mut p[..4 * n];
+    let state = &mut state[..n * n];
     state.fill(0.0);
-    for t in 0..head.tokens {
-        let span = t * head.stride..t * head.stride + n;
-        let (r, w, k, v) = (&head.r[span.clone()], &head.w[span.clone()], &head.k[span.clone()], &head.v[span.clone()]);
-        let (kk, b) = (&head.kk[span.clone()], &head.b[span]);
+    for (t, (y, sa)) in y.chunks_exact_mut(n).zip(sa.chunks_exact_mut(n)).enumerate().take(head.tokens) {
+        let token = head.token(n, t);
         if let Some(states) = states.as_deref_mut()
             && t % SEGMENT == 0
         {
             states[t / SEGMENT * n * n..][..n * n].copy_from_slice(state);
         }
-        let sa = &mut sa[t * n..(t + 1) * n];
-        p.fill(0.0);
-        for j in 0..n {
-            take(p, n, j % 4, &state[j * n..(j + 1) * n], -kk[j]);
+        by_blocks!(n, removal(n, state, token, sa));
+        by_blocks!(n, update(n, state, token, sa, y));
+    }
+}
+
+/// G takes in dy, and what is summed over i, for channels j of a block: the gradients of r, k, b and w.
+#[inline(always)]
+fn gather<const W: usize>(
+    at: usize,
+    n: usize,
+    g: &mut [f32],
+    (before, after): (&[f32], &[f32]),
+    token: Token<'_>,
+    (dy, sa): (&[f32], &[f32]),
+    out: [&mut [f32]; 4],
+) {
+    let [mut pr, mut pk, mut pb, mut pw] = [[[0.0; W]; 4]; 4];
+    let r = *block::<W>(token.r, n, 0, at);
+    rows_by_four!(n, |i, lane| {
+        let row = block_mut::<W>(g, n, i, at);
+        take(row, &r, dy[i]);
+        take(&mut pr[lane], block(after, n, i, at), dy[i]);
+        take(&mut pk[lane], row, token.v[i]);
+        take(&mut pb[lane], row, sa[i]);
+        let before = block::<W>(before, n, i, at);
+        for l in 0..W {
+            pw[lane][l] = row[l].mul_add(before[l], pw[lane][l]);
         }
-        for (i, sa) in sa.iter_mut().enumerate() {
-            *sa = fold4(p, n, i);
+    });
+    for (out, p) in out.into_iter().zip([pr, pk, pb, pw]) {
+        *block_mut(out, n, 0, at) = fold(&p);
+    }
+}
+
+/// The same on G's transpose, for channels i of a block: the gradient of v, and h.
+#[inline(always)]
+fn gather_transposed<const W: usize>(
+    at: usize,
+    n: usize,
+    gt: &mut [f32],
+    token: Token<'_>,
+    dy: &[f32],
+    dv: &mut [f32],
+    h: &mut [f32],
+) {
+    let [mut pv, mut ph] = [[[0.0; W]; 4]; 2];
+    let dy = *block::<W>(dy, n, 0, at);
+    rows_by_four!(n, |j, lane| {
+        let row = block_mut::<W>(gt, n, j, at);
+        take(row, &dy, token.r[j]);
+        take(&mut pv[lane], row, token.k[j]);
+        take(&mut ph[lane], row, token.b[j]);
+    });
+    *block_mut(dv, n, 0, at) = fold(&pv);
+    *block_mut(h, n, 0, at) = fold(&ph);
+}
+
+/// G goes back by a token, for channels j of a block, and the gradient of A.
+#[inline(always)]
+fn decay<const W: usize>(
+    at: usize,
+    n: usize,
+    g: &mut [f32],
+    before: &[f32],
+    token: Token<'_>,
+    h: &[f32],
+    da: &mut [f32],
+) {
+    let mut pa = [[0.0; W]; 4];
+    let (kk, w) = (*block::<W>(token.kk, n, 0, at), *block::<W>(token.w, n, 0, at));
+    rows_by_four!(n, |i, lane| {
+        take(&mut pa[lane], block(before, n, i, at), h[i]);
+        let row = block_mut::<W>(g, n, i, at);
+        for l in 0..W {
+            row[l] = h[i].mul_add(-kk[l], row[l] * w[l]);
         }
-        p.fill(0.0);
-        for j in 0..n {
-            let row = &mut state[j * n..(j + 1) * n];
-            let p = &mut p[(j % 4) * n..(j % 4 + 1) * n];
-            for i in 0..n {
-                row[i] = v[i].mul_add(k[j], sa[i].mul_add(b[j], row[i] * w[j]));
-                p[i] = row[i].mul_add(r[j], p[i]);
-            }
-        }
-        for (i, y) in y[t * n..(t + 1) * n].iter_mut().enumerate() {
-            *y = fold4(p, n, i);
+    });
+    *block_mut(da, n, 0, at) = fold(&pa);
+}
+
+/// G's transpose goes back by a token, for channels i of a block.
+#[inline(always)]
+fn decay_transposed<const W: usize>(at: usize, n: usize, gt: &mut [f32], token: Token<'_>, h: &[f32]) {
+    let h = *block::<W>(h, n, 0, at);
+    for j in 0..n {
+        let row = block_mut::<W>(gt, n, j, at);
+        for l in 0..W {
+            row[l] = h[l].mul_add(-token.kk[j], row[l] * token.w[j]);
         }
     }
 }
@@ -133,8 +301,7 @@ fn backward_n(
     let nn = n * n;
     let (kept, rest) = scratch.split_at_mut((SEGMENT + 1) * nn);
     let (g, rest) = rest.split_at_mut(nn);
-    let (gt, p) = rest.split_at_mut(nn);
-    let (p, h) = p.split_at_mut(7 * 4 * n);
+    let (gt, h) = rest.split_at_mut(nn);
     g.fill(0.0);
     gt.fill(0.0);
     for segment in (0..head.tokens.div_ceil(SEGMENT)).rev() {
@@ -142,78 +309,18 @@ fn backward_n(
         let last = (first + SEGMENT).min(head.tokens);
         restate(n, head, sa, &states[segment * nn..(segment + 1) * nn], kept, first..last);
         for t in (first..last).rev() {
-            let span = t * head.stride..t * head.stride + n;
-            let (r, w, k, v) =
-                (&head.r[span.clone()], &head.w[span.clone()], &head.k[span.clone()], &head.v[span.clone()]);
-            let (kk, b) = (&head.kk[span.clone()], &head.b[span.clone()]);
-            let dy = &dy[span];
+            let token = head.token(n, t);
+            let dy = &dy[t * head.stride..t * head.stride + n];
             let out = t * n..(t + 1) * n;
             let sa = &sa[out.clone()];
             let (before, after) = kept[(t - first) * nn..(t - first + 2) * nn].split_at(nn);
-            p.fill(0.0);
-            let (pr, rest) = p.split_at_mut(4 * n);
-            let (pk, rest) = rest.split_at_mut(4 * n);
-            let (pb, rest) = rest.split_at_mut(4 * n);
-            let (pw, rest) = rest.split_at_mut(4 * n);
-            let (pv, rest) = rest.split_at_mut(4 * n);
-            let (ph, pa) = rest.split_at_mut(4 * n);
-            for i in 0..n {
-                let row = i * n..(i + 1) * n;
-                let lane = (i % 4) * n..(i % 4 + 1) * n;
-                let (g, s) = (&mut g[row.clone()], &after[row]);
-                let (pr, pk) = (&mut pr[lane.clone()], &mut pk[lane]);
-                for j in 0..n {
-                    g[j] = r[j].mul_add(dy[i], g[j]);
-                    pr[j] = s[j].mul_add(dy[i], pr[j]);
-                    pk[j] = g[j].mul_add(v[i], pk[j]);
-                }
-            }
-            for i in 0..n {
-                let row = i * n..(i + 1) * n;
-                let lane = (i % 4) * n..(i % 4 + 1) * n;
-                let (g, before) = (&g[row.clone()], &before[row]);
-                let (pb, pw) = (&mut pb[lane.clone()], &mut pw[lane]);
-                for j in 0..n {
-                    pb[j] = g[j].mul_add(sa[i], pb[j]);
-                    pw[j] = g[j].mul_add(before[j], pw[j]);
-                }
-            }
-            for j in 0..n {
-                let gt = &mut gt[j * n..(j + 1) * n];
-                let lane = (j % 4) * n..(j % 4 + 1) * n;
-                let (pv, ph) = (&mut pv[lane.clone()], &mut ph[lane]);
-                for i in 0..n {
-                    gt[i] = dy[i].mul_add(r[j], gt[i]);
-                    pv[i] = gt[i].mul_add(k[j], pv[i]);
-                    ph[i] = gt[i].mul_add(b[j], ph[i]);
-                }
-            }
-            let h = &mut h[..n];
-            for (i, h) in h.iter_mut().enumerate() {
-                *h = fold4(ph, n, i);
-            }
-            for i in 0..n {
-                let row = i * n..(i + 1) * n;
-                take(pa, n, i % 4, &before[row.clone()], h[i]);
-                let g = &mut g[row];
-                for j in 0..n {
-                    g[j] = h[i].mul_add(-kk[j], g[j] * w[j]);
-                }
-            }
-            for j in 0..n {
-                let gt = &mut gt[j * n..(j + 1) * n];
-                for i in 0..n {
-                    gt[i] = h[i].mul_add(-kk[j], gt[i] * w[j]);
-                }
-            }
-            for i in 0..n {
-                grads.r[t * n + i] = fold4(pr, n, i);
-                grads.k[t * n + i] = fold4(pk, n, i);
-                grads.b[t * n + i] = fold4(pb, n, i);
-                grads.w[t * n + i] = fold4(pw, n, i);
-                grads.v[t * n + i] = fold4(pv, n, i);
-                grads.a[t * n + i] = fold4(pa, n, i);
-            }
+            let (dr, dk) = (&mut grads.r[out.clone()], &mut grads.k[out.clone()]);
+            let (db, dw) = (&mut grads.b[out.clone()], &mut grads.w[out.clone()]);
+            let (dv, da) = (&mut grads.v[out.clone()], &mut grads.a[out]);
+            by_blocks!(n, gather(n, g, (before, after), token, (dy, sa), [dr, dk, db, dw]));
+            by_blocks!(n, gather_transposed(n, gt, token, dy, dv, h));
+            by_blocks!(n, decay(n, g, before, token, h, da));
+            by_blocks!(n, decay_transposed(n, gt, token, h));
         }
     }
 }
@@ -228,15 +335,20 @@ fn restate(n: usize, head: Head<'_>, sa: &[f32], start: &[f32], kept: &mut [f32]
         }
     }
     for t in span.clone() {
-        let at = t * head.stride..t * head.stride + n;
-        let (w, k, v, b) = (&head.w[at.clone()], &head.k[at.clone()], &head.v[at.clone()], &head.b[at]);
-        let sa = &sa[t * n..(t + 1) * n];
+        let (token, sa) = (head.token(n, t), &sa[t * n..(t + 1) * n]);
         let (before, after) = kept[(t - span.start) * nn..(t - span.start + 2) * nn].split_at_mut(nn);
-        for i in 0..n {
-            let (before, after) = (&before[i * n..(i + 1) * n], &mut after[i * n..(i + 1) * n]);
-            for j in 0..n {
-                after[j] = v[i].mul_add(k[j], sa[i].mul_add(b[j], before[j] * w[j]));
-            }
+        by_blocks!(n, redo(n, before, after, token, sa));
+    }
+}
+
+/// The state after a token, for channels j of a block.
+#[inline(always)]
+fn redo<const W: usize>(at: usize, n: usize, before: &[f32], after: &mut [f32], token: Token<'_>, sa: &[f32]) {
+    let (w, k, b) = (*block::<W>(token.w, n, 0, at), *block::<W>(token.k, n, 0, at), *block::<W>(token.b, n, 0, at));
+    for i in 0..n {
+        let (before, after) = (block::<W>(before, n, i, at), block_mut::<W>(after, n, i, at));
+        for l in 0..W {
+            after[l] = token.v[i].mul_add(k[l], sa[i].mul_add(b[l], before[l] * w[l]));
         }
     }
 }
@@ -245,7 +357,7 @@ simd! {
     /// Forward pass of one head over one window: y [T, N] and sa [T, N] are overwritten, as is `states` ([`states_len`] floats) where
     /// it is wanted; `scratch` has [`forward_scratch_len`] floats.
     pub fn forward(head: Head<'_>, y: &mut [f32], sa: &mut [f32], states: Option<&mut [f32]>, scratch: &mut [f32]) {
-        // A head size that the compiler knows keeps rows in registers.
+        // A head size that the compiler knows unrolls its loops.
         match head.n {
             16 => forward_n(16, head, y, sa, states, scratch),
             32 => forward_n(32, head, y, sa, states, scratch),
