@@ -2,8 +2,8 @@
 //!
 //! The plan is made once, counted, and written before the first launch; nothing after it adds or drops a run.
 //!
-//! [`build`] makes it from a [`request`]: each arm's axes are crossed ([`expand`]), every point is resolved and
-//! checked ([`build`](mod@build)), equal points are merged ([`merge`]), and the runs put in order ([`order`]).
+//! [`build()`] makes it from a [`request`]: each arm's axes are crossed (`expand`), every point is resolved and checked
+//! (`build`), equal points are merged (`merge`), and the runs are put in order (`order`).
 
 mod build;
 mod corpus;

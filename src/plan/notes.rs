@@ -46,16 +46,17 @@ pub(super) fn fewest_pairs(configurations: &[Configuration], runs: &[PlannedRun]
     pairs.min().unwrap_or(0)
 }
 
-/// Notes on configurations whose learning rate rises along the cosine, which is seldom meant.
-pub(super) fn rising_rates(configurations: &[Configuration], runs: &[PlannedRun]) -> Vec<String> {
-    let mut rates = BTreeSet::new();
-    for settings in configurations.iter().filter_map(|c| c.runs.first()).map(|&i| &runs[i].settings) {
-        if settings.lr_min > settings.lr {
-            let [low, high] = [settings.lr, settings.lr_min].map(Value::Float);
-            rates.insert(format!("lr = {low} is below lr_min = {high}: the learning rate rises over the run"));
-        }
-    }
-    rates.into_iter().collect()
+/// A note on configurations whose learning rate rises along the cosine, which is seldom meant.
+pub(super) fn rising_rates(configurations: &[Configuration], runs: &[PlannedRun]) -> Option<String> {
+    let settings = configurations.iter().filter_map(|c| c.runs.first()).map(|&i| &runs[i].settings);
+    let mut rising = settings.filter(|s| s.lr_min > s.lr);
+    let first = rising.next()?;
+    let [low, high] = [first.lr, first.lr_min].map(Value::Float);
+    let others = match rising.count() {
+        0 => String::new(),
+        n => format!(", and so in {n} more"),
+    };
+    Some(format!("a configuration has lr = {low} below lr_min = {high}{others}: the learning rate rises over the run"))
 }
 
 #[cfg(test)]

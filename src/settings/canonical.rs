@@ -1,7 +1,8 @@
 //! The canonical form of settings: two runs that read the same values have equal canonical settings.
 
 use super::Settings;
-use super::table::{Preset, TABLE};
+use super::setting::Preset;
+use super::table::TABLE;
 
 /// Settings in which what the run does not read stands at its standard default, and values that mean the same are one.
 ///

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::table::{Group, Initial, TABLE};
+use super::setting::{Group, Initial};
+use super::table::TABLE;
 
 const HEAD: &str = "\
 # Settings

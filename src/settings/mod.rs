@@ -8,6 +8,8 @@ mod canonical;
 mod check;
 mod docs;
 mod id;
+mod resolve;
+mod setting;
 pub mod table;
 mod value;
 
@@ -15,7 +17,8 @@ pub use canonical::canonical;
 pub use check::{Conflict, conflicts};
 pub use docs::markdown;
 pub use id::run_id;
-pub use table::{Preset, Setting, resolve, setting};
+pub use resolve::resolve;
+pub use setting::{Group, Initial, Preset, Setting, setting};
 pub use value::{Kind, Value};
 
 use std::path::PathBuf;

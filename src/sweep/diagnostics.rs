@@ -54,10 +54,16 @@ impl Diagnostics {
         group.elements(fault.help.iter().map(|help| Level::HELP.message(help)))
     }
 
-    /// The span, kept inside the text and on one line.
+    /// The span, kept inside the text, on one line, and between whole characters.
     fn inside(&self, span: std::ops::Range<usize>) -> std::ops::Range<usize> {
-        let start = span.start.min(self.text.len());
-        let end = span.end.clamp(start, self.text.len());
+        let whole = |mut at: usize| {
+            while !self.text.is_char_boundary(at) {
+                at -= 1;
+            }
+            at
+        };
+        let start = whole(span.start.min(self.text.len()));
+        let end = whole(span.end.clamp(start, self.text.len()));
         let line = self.text[start..end].find('\n').map_or(end, |at| start + at);
         start..line
     }
