@@ -25,3 +25,6 @@ pub mod store;
 pub mod sweep;
 pub mod trainer;
 pub mod worker;
+
+#[cfg(test)]
+mod testing;
