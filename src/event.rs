@@ -208,6 +208,8 @@ pub enum Event {
     WorkerLost {
         /// Its die.
         die: usize,
+        /// Attempts that it had in hand; each is told of besides.
+        attempts: usize,
         /// Why.
         failure: Failure,
     },

@@ -97,8 +97,9 @@ pub(super) struct Clerks {
     errands: Sender<Errand>,
 }
 
-/// Two: while one waits for a result's bytes to reach the disk, the other claims the next run.
-const CLERKS: usize = 2;
+/// More than one, so that claims do not wait behind results whose bytes are on their way to the disk, and the
+/// file system can flush several at a time.
+const CLERKS: usize = 4;
 
 impl Clerks {
     /// Starts the threads; they end with the last sender of errands.

@@ -232,7 +232,7 @@ impl State {
     /// The attempt as events name it.
     pub(super) fn at(&self, run: usize, attempt: u32, die: usize) -> At {
         let planned = self.run(run);
-        At { run: planned.id, attempt, die, label: label(planned) }
+        At { run: planned.id, attempt, die, label: planned.label() }
     }
 
     pub(super) fn workers(&mut self) -> impl Iterator<Item = (usize, &mut Worker)> {
@@ -304,10 +304,4 @@ impl State {
         let finished = self.count(|state| *state == RunState::Finished);
         Summary { conclusion, finished, left: self.runs.len() - finished - failed.len(), failed }
     }
-}
-
-/// A run in words: `sr4 target_step=0.003 seed=1234`.
-pub(super) fn label(run: &PlannedRun) -> String {
-    let axes: String = run.axes.iter().map(|axis| format!("{}={} ", axis.axis, axis.value)).collect();
-    format!("{} {axes}seed={}", run.arm, run.seed)
 }

@@ -12,46 +12,20 @@ use super::handle::handle;
 use super::process::Exit;
 use super::state::{Limits, State};
 use crate::event::{Cause, Event, Failure, Halt, Phase};
-use crate::plan::{Compare, Metric, Plan, PlannedRun, RunOptions};
-use crate::protocol::{Assignment, End, FromWorker, Hello, Place, Pulse, ToWorker, VERSION};
-use crate::run::{Ending, Outcome, Row, RunId, Timing};
-use crate::settings::Settings;
-
-/// Settings of a run that nobody trains here.
-fn settings(steps: u64) -> Settings {
-    let text = r#"{
-        "C": 128, "n_head": 4, "head_size": 32, "n_rwkv": 3, "n_attn": 1, "ffn": 512, "lora": 32, "seq_len": 512,
-        "batch": 1, "accum_steps": 1, "chunk_size": 512, "moba_top_k": 0, "recompute": 0, "precision": "fp32",
-        "dies_per_run": 1, "data": "builtin", "steps": 10, "seed": 1, "eval_every": 1, "eval_batches": 1,
-        "test_batches": { "windows": 1 }, "diverge_above": 1e3, "on_nonfinite": "diverged", "opt": "adamw",
-        "lr": 1e-3, "lr_min": 1e-4, "warmup_steps": 0, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8,
-        "weight_decay": 0.0, "decay": "all", "grad_clip": 0.0, "target_step": 0.003, "scale_lr": 1e-3,
-        "scale_lr_mode": "lr", "scale_init": "fan_in", "q_clamp": 7, "theta": 2, "dither": true, "dither_seed": 1,
-        "eval_weights": "fresh", "speed_counts_eval": false, "save_final": false
-    }"#;
-    Settings { steps, ..serde_json::from_str(text).unwrap() }
-}
+use crate::plan::Plan;
+use crate::protocol::{Assignment, End, FromWorker, Hello, Lines, Place, Pulse, ToWorker, VERSION, encode};
+use crate::run::{Outcome, Row, RunId};
+use crate::testing;
 
 fn plan(runs: u64) -> Plan {
-    let run = |seed: u64| PlannedRun {
-        id: RunId::from_bits(seed),
-        folder: format!("adamw_s{seed}"),
-        arm: "adamw".into(),
-        axes: vec![],
-        seed,
-        shape: 0,
-        settings: settings(10),
-    };
-    Plan {
-        name: "test".into(),
-        axes: vec![],
-        runs: (1..=runs).map(run).collect(),
-        configurations: vec![],
-        compare: Compare { baseline: "adamw".into(), metric: Metric::ValBpb },
-        corpora: vec![],
-        options: RunOptions { attempts: 3 },
-        notes: vec![],
+    let seeds: Vec<u64> = (1..=runs).collect();
+    let mut plan = testing::plan(&[("adamw", &[])], &seeds);
+    for (run, bits) in plan.runs.iter_mut().zip(1..) {
+        run.id = RunId::from_bits(bits);
+        run.settings.steps = 10;
     }
+    plan.options.attempts = 3;
+    plan
 }
 
 /// What the state had done, in order; claims and publications are answered by the test.
@@ -216,20 +190,11 @@ fn greeting(die: usize, worker: WorkerId) -> Hello {
 }
 
 fn outcome(steps: u64) -> Outcome {
-    Outcome {
-        ending: Ending::Diverged { step: 1, loss: f64::NAN },
-        steps,
-        skipped: 0,
-        best_val_bpb: None,
-        best_val_acc: None,
-        wall_sec: 1.0,
-        tok_per_sec: 1.0,
-    }
+    Outcome { steps, ..testing::diverged(1) }
 }
 
 fn row(step: u64) -> Row {
-    let timing = Timing { step_sec: 0.0, tok_per_sec: 0.0, elapsed_sec: 0.0, eta_sec: 0.0 };
-    Row { step, train_bpb: 1.0, val_bpb: 1.0, val_acc: 0.5, grad_norm: 1.0, lr: 1.0, panel: None, timing }
+    testing::row(step, 1.0, 1.0)
 }
 
 fn pulse(place: Place, still_ms: u64, usual_ms: Option<u64>) -> FromWorker {
@@ -616,4 +581,33 @@ impl Stage {
         let state = State::new(Arc::new(plan(runs)), &finished, vec![vec![0]], Limits::default(), now);
         Self { state, fx: Recorded::default(), now, attempts: 0, prompt: false }
     }
+}
+
+/// The requirement is 10,000 rows a second; a debug build on a busy machine must still reach it.
+#[test]
+fn rows_are_taken_in_faster_than_anyone_logs() {
+    const ROWS: u64 = 20_000;
+    let mut stage = Stage::ready(1, 1);
+    let worker = stage.last_worker();
+    let place = stage.assigned(worker).place;
+    Arc::get_mut(&mut stage.state.plan).unwrap().runs[0].settings.steps = ROWS;
+    let started = Instant::now();
+    let text: Vec<u8> =
+        (0..ROWS).flat_map(|step| encode(&FromWorker::Row { place, row: row(step) }).unwrap()).collect();
+    let encoded = started.elapsed();
+    let mut lines = Lines::new(&text[..]);
+    while let Some(message) = lines.read::<FromWorker>().unwrap() {
+        stage.say(worker, message);
+    }
+    let taken = started.elapsed() - encoded;
+    let logged = stage.fx.events.iter().filter(|event| matches!(event, Event::Logged { .. })).count();
+    assert_eq!(logged as u64, ROWS);
+    let micros = |time: Duration| time.as_secs_f64() * 1e6 / ROWS as f64;
+    println!(
+        "a row: {} bytes, {:.1} us to write, {:.1} us to take in",
+        text.len() as u64 / ROWS,
+        micros(encoded),
+        micros(taken)
+    );
+    assert!(taken < Duration::from_secs(ROWS / 10_000), "{taken:?}");
 }

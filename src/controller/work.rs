@@ -4,7 +4,7 @@ use std::time::{Instant, SystemTime};
 
 use super::clerk::{Claim, Claimed, LedgerError, Publication};
 use super::effects::Effects;
-use super::state::{Busy, DieState, Early, Mood, RunState, State, label};
+use super::state::{Busy, DieState, Early, Mood, RunState, State};
 use super::workers::stray;
 use crate::event::{Cause, Event, Failure, Halt};
 use crate::plan::CorpusInfo;
@@ -198,7 +198,7 @@ impl State {
             self.waiting.push_back(run);
         } else {
             self.set(run, RunState::Failed(failure.clone()));
-            let (id, label) = (self.run(run).id, label(self.run(run)));
+            let (id, label) = (self.run(run).id, self.run(run).label());
             fx.announce(Event::RunFailed { run: id, label, attempts, failure: failure.clone() });
         }
         if full {

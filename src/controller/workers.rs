@@ -44,7 +44,7 @@ impl State {
                     self.dies[die].state = DieState::Up(Worker { id, pid, mood, lanes, heard: now, closed, exit });
                 }
                 Err(failure) => {
-                    fx.announce(Event::WorkerLost { die, failure: failure.clone() });
+                    fx.announce(Event::WorkerLost { die, attempts: 0, failure: failure.clone() });
                     self.fault(die, None, &failure, now, fx);
                 }
             }
@@ -232,7 +232,7 @@ impl State {
             busy.into_iter().for_each(|busy| self.abandon(die, &busy, fx));
             return;
         };
-        fx.announce(Event::WorkerLost { die, failure: failure.clone() });
+        fx.announce(Event::WorkerLost { die, attempts: busy.len(), failure: failure.clone() });
         if busy.is_empty() {
             self.fault(die, None, &failure, now, fx);
         }

@@ -57,6 +57,14 @@ pub struct PlannedRun {
     pub settings: Settings,
 }
 
+impl PlannedRun {
+    /// The run in words: `sr4 target_step=0.003 seed=1234`.
+    pub fn label(&self) -> String {
+        let axes: String = self.axes.iter().map(|axis| format!("{}={} ", axis.axis, axis.value)).collect();
+        format!("{} {axes}seed={}", self.arm, self.seed)
+    }
+}
+
 /// An arm with one value of each of its axes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Configuration {

@@ -23,6 +23,8 @@ pub struct Bars {
     lines: Vec<ProgressBar>,
     board: Board,
     drawn: Instant,
+    /// Width of the longest run's label.
+    label: usize,
 }
 
 impl Bars {
@@ -42,7 +44,8 @@ impl Bars {
         overall.set_style(style(template).progress_chars("=> "));
         overall.set_prefix(plan.name.clone());
         let board = Board::new(plan, finished);
-        Self { multi, overall, lines: Vec::new(), board, drawn: Instant::now() }
+        let label = plan.runs.iter().map(|run| run.label().chars().count()).max().unwrap_or(0);
+        Self { multi, overall, lines: Vec::new(), board, drawn: Instant::now(), label }
     }
 
     fn draw(&mut self) {
@@ -55,18 +58,20 @@ impl Bars {
         let eta = board.eta().map_or_else(|| "ETA unknown yet".to_owned(), |eta| format!("ETA {}", duration(eta)));
         self.overall.set_message(format!("{}/{} runs{failed}  {eta}", board.finished, board.runs));
         for (die, line) in self.lines.iter().enumerate() {
-            line.set_message(format!("  die {die}  {}", board.on(die).map_or_else(|| "idle".to_owned(), describe)));
+            let doing = board.on(die).map_or_else(|| "idle".to_owned(), |going| describe(going, self.label));
+            line.set_message(format!("  die {die}  {doing}"));
         }
     }
 }
 
-/// An attempt in a line.
-fn describe(going: &Going) -> String {
-    let width = going.steps.to_string().len();
+/// An attempt in a line, under the others: `adamw lr=0.001 seed=1  step  121/300  val_bpb 2.1114  3.1k tok/s`.
+fn describe(going: &Going, label: usize) -> String {
+    let steps = going.steps.to_string().len();
     let bpb = going.val_bpb.map_or_else(String::new, |bpb| format!("  val_bpb {bpb:.4}"));
     let speed = going.speed().map_or_else(String::new, |x| format!("  {}", speed(x)));
-    let attempt = if going.at.attempt > 1 { format!(" (attempt {})", going.at.attempt) } else { String::new() };
-    format!("{}{attempt}  step {:>width$}/{}{bpb}{speed}", going.at.label, going.trained, going.steps)
+    let attempt = if going.at.attempt > 1 { format!("  attempt {}", going.at.attempt) } else { String::new() };
+    let (name, trained) = (&going.at.label, going.trained);
+    format!("{name:<label$}  step {trained:>steps$}/{}{bpb}{speed}{attempt}", going.steps)
 }
 
 /// A style from a template that is known to be right.

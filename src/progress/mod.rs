@@ -5,6 +5,8 @@ mod board;
 mod events_file;
 mod json;
 mod plain;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use bars::Bars;

@@ -24,8 +24,17 @@ pub struct Plain<W> {
 impl<W: Write> Plain<W> {
     /// Lines on `out`; `quiet` leaves only trouble. `finished` tells which runs have a result.
     pub fn new(out: W, plan: &Plan, finished: &[bool], quiet: bool) -> Self {
-        let now = || (Instant::now(), SystemTime::now());
-        Self { out, board: Board::new(plan, finished), quiet, summed: Instant::now(), now }
+        Self::with_clock(out, plan, finished, quiet, || (Instant::now(), SystemTime::now()))
+    }
+
+    pub(super) fn with_clock(
+        out: W,
+        plan: &Plan,
+        finished: &[bool],
+        quiet: bool,
+        now: fn() -> (Instant, SystemTime),
+    ) -> Self {
+        Self { out, board: Board::new(plan, finished), quiet, summed: now().0, now }
     }
 
     fn put(&mut self, text: &str) {

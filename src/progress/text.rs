@@ -60,7 +60,8 @@ pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
             let attempts = if *attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
             format!("FAILED after {attempts}: {label}: {failure}")
         }
-        Event::WorkerLost { die, failure } => format!("worker of die {die} lost: {failure}"),
+        // What it had in hand has a line of its own.
+        Event::WorkerLost { die, attempts: 0, failure } => format!("worker of die {die} lost: {failure}"),
         Event::DieSetAside { die, failure } => {
             format!("die {die} is set aside after 3 failures in a row, the last of which was: {failure}")
         }
@@ -76,6 +77,7 @@ pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
             format!("{} finished{rest}, in {}", runs(*finished), duration(*wall_sec))
         }
         Event::WorkerReady { .. }
+        | Event::WorkerLost { .. }
         | Event::AttemptStarted { .. }
         | Event::Logged { .. }
         | Event::Beat { .. }
