@@ -1,7 +1,7 @@
 //! Numbers as C's `printf` writes them in the C locale.
 //!
-//! `%f` and `%g` of finite numbers and infinities are equal to glibc's to the byte. A NaN is `nan` whatever its sign bit, which no
-//! computation defines (glibc writes `-nan` for half of them).
+//! `%f` and `%g` of finite numbers and infinities are equal to glibc's to the byte. A NaN is `nan` whatever its sign
+//! bit, which no computation defines (glibc writes `-nan` for half of them).
 
 use std::fmt::Write;
 
@@ -48,11 +48,7 @@ fn special(out: &mut String, x: f64) -> bool {
 }
 
 fn without_trailing_zeros(decimal: &str) -> &str {
-    if decimal.contains('.') {
-        decimal.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        decimal
-    }
+    if decimal.contains('.') { decimal.trim_end_matches('0').trim_end_matches('.') } else { decimal }
 }
 
 #[cfg(test)]
@@ -129,14 +125,7 @@ mod tests {
 
     /// Numbers of all sizes, halves and quarters (ties of rounding), decimals and their neighbours.
     fn awkward_numbers() -> Vec<f64> {
-        let mut numbers = vec![
-            0.0,
-            -0.0,
-            f64::INFINITY,
-            f64::NEG_INFINITY,
-            f64::MIN_POSITIVE,
-            5e-324,
-        ];
+        let mut numbers = vec![0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, 5e-324];
         for i in 0..4000_u32 {
             let words = crate::rng::philox([i, 0, 0, 0], 7);
             let bits = u64::from(words[0]) << 32 | u64::from(words[1]);
@@ -145,12 +134,7 @@ mod tests {
                 numbers.push(any);
             }
             let decimal = f64::from(i) / 8.0 - 200.0;
-            numbers.extend([
-                decimal,
-                decimal / 1000.0,
-                decimal.next_up(),
-                f64::from(words[2]) * 1e-7,
-            ]);
+            numbers.extend([decimal, decimal / 1000.0, decimal.next_up(), f64::from(words[2]) * 1e-7]);
         }
         numbers
     }
@@ -160,11 +144,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (source, program) = (folder.path().join("p.c"), folder.path().join("p"));
         std::fs::write(&source, C_PROGRAM).unwrap();
-        let built = Command::new("gcc")
-            .arg("-o")
-            .arg(&program)
-            .arg(&source)
-            .status();
+        let built = Command::new("gcc").arg("-o").arg(&program).arg(&source).status();
         if !built.is_ok_and(|status| status.success()) {
             eprintln!("SKIPPED equal_to_c_printf: gcc is not here");
             return;
@@ -178,16 +158,7 @@ mod tests {
         let text = String::from_utf8(output.stdout).unwrap();
         assert_eq!(text.lines().count(), numbers.len());
         for (line, x) in text.lines().zip(numbers) {
-            let ours = [
-                f(x, 0),
-                f(x, 1),
-                f(x, 2),
-                f(x, 5),
-                g(x, 4),
-                g(x, 1),
-                g(x, 10),
-            ]
-            .join(" ");
+            let ours = [f(x, 0), f(x, 1), f(x, 2), f(x, 5), g(x, 4), g(x, 1), g(x, 10)].join(" ");
             assert_eq!(ours, line, "{x:e}");
         }
     }

@@ -127,10 +127,7 @@ mod tests {
     fn non_finite_numbers_are_strings() {
         let text = |x, y| serde_json::to_string(&Sample { x, y }).unwrap();
         assert_eq!(text(f64::NAN, None), r#"{"x":"nan","y":null}"#);
-        assert_eq!(
-            text(f64::INFINITY, Some(f64::NEG_INFINITY)),
-            r#"{"x":"inf","y":"-inf"}"#
-        );
+        assert_eq!(text(f64::INFINITY, Some(f64::NEG_INFINITY)), r#"{"x":"inf","y":"-inf"}"#);
         assert_eq!(text(0.1, Some(3.0)), r#"{"x":0.1,"y":3.0}"#);
     }
 
@@ -146,22 +143,11 @@ mod tests {
     #[test]
     fn anything_else_is_refused() {
         for (text, message) in [
-            (
-                r#"{"x":null,"y":1}"#,
-                "invalid type: null, expected a number, or one of \"nan\", \"inf\" and \"-inf\"",
-            ),
-            (
-                r#"{"x":"NaN","y":1}"#,
-                "invalid value: string \"NaN\", expected a number",
-            ),
-            (
-                r#"{"x":true,"y":1}"#,
-                "invalid type: boolean `true`, expected a number",
-            ),
+            (r#"{"x":null,"y":1}"#, "invalid type: null, expected a number, or one of \"nan\", \"inf\" and \"-inf\""),
+            (r#"{"x":"NaN","y":1}"#, "invalid value: string \"NaN\", expected a number"),
+            (r#"{"x":true,"y":1}"#, "invalid type: boolean `true`, expected a number"),
         ] {
-            let error = serde_json::from_str::<Sample>(text)
-                .unwrap_err()
-                .to_string();
+            let error = serde_json::from_str::<Sample>(text).unwrap_err().to_string();
             assert!(error.contains(message), "{error}");
         }
     }

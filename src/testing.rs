@@ -1,12 +1,9 @@
 //! Plans and results for tests.
 
-use crate::plan::{
-    AxisValue, Compare, Configuration, CorpusInfo, Metric, Plan, PlannedRun, RunOptions,
-};
+use crate::plan::{AxisValue, Compare, Configuration, CorpusInfo, Metric, Plan, PlannedRun, RunOptions};
 use crate::run::{Best, Ending, Finals, Outcome, Row, RunId, Timing};
 use crate::settings::{
-    Data, Decay, EvalWeights, OnNonfinite, Opt, Precision, ScaleInit, ScaleLrMode, Settings,
-    TestBatches,
+    Data, Decay, EvalWeights, OnNonfinite, Opt, Precision, ScaleInit, ScaleLrMode, Settings, TestBatches,
 };
 use crate::store::{Attempt, Execution, LogWriter, Results};
 
@@ -64,10 +61,7 @@ pub(crate) fn settings(seed: u64, lr: f64) -> Settings {
 pub(crate) fn plan(arms: &[(&str, &[&str])], seeds: &[u64]) -> Plan {
     let mut configurations = Vec::new();
     for (arm, rates) in arms {
-        let axis = |rate: &&str| AxisValue {
-            axis: "lr".to_owned(),
-            value: (*rate).to_owned(),
-        };
+        let axis = |rate: &&str| AxisValue { axis: "lr".to_owned(), value: (*rate).to_owned() };
         let mut points: Vec<Vec<AxisValue>> = rates.iter().map(|rate| vec![axis(rate)]).collect();
         if points.is_empty() {
             points.push(Vec::new());
@@ -82,10 +76,7 @@ pub(crate) fn plan(arms: &[(&str, &[&str])], seeds: &[u64]) -> Plan {
     for seed in seeds {
         for (number, configuration) in configurations.iter_mut().enumerate() {
             configuration.runs.push(runs.len());
-            let lr = configuration
-                .axes
-                .first()
-                .map_or(1e-3, |a| a.value.parse().unwrap());
+            let lr = configuration.axes.first().map_or(1e-3, |a| a.value.parse().unwrap());
             let id = RunId::from_bits((number as u64 + 0xa0) << 32 | *seed);
             runs.push(PlannedRun {
                 id,
@@ -100,22 +91,11 @@ pub(crate) fn plan(arms: &[(&str, &[&str])], seeds: &[u64]) -> Plan {
     }
     Plan {
         name: "test".to_owned(),
-        axes: if arms.iter().any(|(_, rates)| !rates.is_empty()) {
-            vec!["lr".to_owned()]
-        } else {
-            Vec::new()
-        },
+        axes: if arms.iter().any(|(_, rates)| !rates.is_empty()) { vec!["lr".to_owned()] } else { Vec::new() },
         runs,
         configurations,
-        compare: Compare {
-            baseline: arms[0].0.to_owned(),
-            metric: Metric::ValBpb,
-        },
-        corpora: vec![CorpusInfo {
-            path: None,
-            bytes: 1 << 20,
-            digest: "c0ffee".to_owned(),
-        }],
+        compare: Compare { baseline: arms[0].0.to_owned(), metric: Metric::ValBpb },
+        corpora: vec![CorpusInfo { path: None, bytes: 1 << 20, digest: "c0ffee".to_owned() }],
         options: RunOptions { attempts: 3 },
         notes: Vec::new(),
     }
@@ -133,14 +113,8 @@ pub(crate) fn finished(val_bpb: f64, test_bpb: Option<f64>) -> Outcome {
         }),
         steps: 100,
         skipped: 0,
-        best_val_bpb: Some(Best {
-            value: val_bpb - 0.01,
-            step: 50,
-        }),
-        best_val_acc: Some(Best {
-            value: 0.26,
-            step: 99,
-        }),
+        best_val_bpb: Some(Best { value: val_bpb - 0.01, step: 50 }),
+        best_val_acc: Some(Best { value: 0.26, step: 99 }),
         wall_sec: 1.5,
         tok_per_sec: 4266.666,
     }
@@ -149,10 +123,7 @@ pub(crate) fn finished(val_bpb: f64, test_bpb: Option<f64>) -> Outcome {
 /// A run that diverged.
 pub(crate) fn diverged(step: u64) -> Outcome {
     Outcome {
-        ending: Ending::Diverged {
-            step,
-            loss: f64::NAN,
-        },
+        ending: Ending::Diverged { step, loss: f64::NAN },
         steps: step,
         best_val_bpb: None,
         best_val_acc: None,
@@ -195,8 +166,7 @@ pub(crate) fn execution(attempts: u32, die: &str) -> Execution {
 pub(crate) fn write_log(attempt: &Attempt, speed: f64) {
     let mut log = LogWriter::create(&attempt.log()).unwrap();
     for step in [0, 50, 99] {
-        log.row(&row(step, 8.0 - step as f64 / 100.0, speed))
-            .unwrap();
+        log.row(&row(step, 8.0 - step as f64 / 100.0, speed)).unwrap();
     }
     log.finish().unwrap();
 }
@@ -205,7 +175,5 @@ pub(crate) fn write_log(attempt: &Attempt, speed: f64) {
 pub(crate) fn publish(results: &Results, run: &PlannedRun, outcome: &Outcome, speed: f64) {
     let attempt = results.begin_attempt(run).unwrap();
     write_log(&attempt, speed);
-    results
-        .publish(run, &attempt, outcome, &execution(attempt.number, "0"))
-        .unwrap();
+    results.publish(run, &attempt, outcome, &execution(attempt.number, "0")).unwrap();
 }

@@ -14,12 +14,7 @@ fn golden() -> Value {
 }
 
 fn numbers(value: &Value) -> Vec<f64> {
-    value
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|x| x.as_f64().unwrap())
-        .collect()
+    value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
 }
 
 /// Compares with a golden value; one that is not there has nothing to say. Returns whether it was.
@@ -29,17 +24,13 @@ fn check(what: &str, golden: &Value, got: Option<f64>, relative: f64) -> usize {
         return 0;
     };
     let got = got.unwrap_or_else(|| panic!("{what}: nothing for {want}"));
-    assert!(
-        (got - want).abs() <= relative * want.abs(),
-        "{what}: {got:e} for {want:e}"
-    );
+    assert!((got - want).abs() <= relative * want.abs(), "{what}: {got:e} for {want:e}");
     1
 }
 
 #[track_caller]
 fn check_interval(what: &str, golden: &Value, got: Option<Interval>) -> usize {
-    check(what, &golden[0], got.map(|i| i.lo), CLOSED)
-        + check(what, &golden[1], got.map(|i| i.hi), CLOSED)
+    check(what, &golden[0], got.map(|i| i.lo), CLOSED) + check(what, &golden[1], got.map(|i| i.hi), CLOSED)
 }
 
 fn check_summary(what: &str, golden: &Value, sample: &[f64]) -> usize {
@@ -73,12 +64,7 @@ fn cases() {
             + check(name, &want["cohen_dz"], got.cohen_dz, CLOSED)
             + check(name, &want["wilcoxon_exact_p"], Some(got.wilcoxon_p), EXACT)
             + check(name, &want["sign_flip_p"], Some(got.sign_flip_p), EXACT)
-            + check(
-                name,
-                &case["probability_of_improvement"],
-                Some(got.prob_improvement),
-                CLOSED,
-            );
+            + check(name, &case["probability_of_improvement"], Some(got.prob_improvement), CLOSED);
     }
     assert_eq!(checked, 203, "golden values that were compared");
 }
@@ -100,9 +86,6 @@ fn t_quantiles() {
     for (degrees, want) in quantiles {
         let got = stats::t_critical(degrees.parse().unwrap());
         let want = want.as_f64().unwrap();
-        assert!(
-            (got - want).abs() <= 1e-13 * want,
-            "{degrees}: {got} for {want}"
-        );
+        assert!((got - want).abs() <= 1e-13 * want, "{degrees}: {got} for {want}");
     }
 }

@@ -28,11 +28,7 @@ pub fn run(args: DiffArgs) -> ExitCode {
         Ok(found) => {
             // A reader that has seen enough (`| head`) is no error.
             let _ = std::io::stdout().write_all(text(&found).as_bytes());
-            if found.total == 0 {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::from(DIFFERENT)
-            }
+            if found.total == 0 { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) }
         }
         Err(error) => {
             eprintln!("error: {error}");
@@ -50,11 +46,7 @@ fn text(found: &Differences) -> String {
     if more > 0 {
         text += &format!("... and {more} more\n");
     }
-    let files = format!(
-        "{} file{}",
-        found.files,
-        if found.files == 1 { "" } else { "s" }
-    );
+    let files = format!("{} file{}", found.files, if found.files == 1 { "" } else { "s" });
     text += &match found.total {
         0 => format!("no difference in {files}\n"),
         1 => format!("1 difference in {files}\n"),

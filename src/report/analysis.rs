@@ -54,9 +54,7 @@ impl ConfigurationResults {
     /// The test values of the finished runs that have one, with their seeds.
     pub fn test_values(&self) -> Vec<(u64, f64)> {
         let finished = self.seeds.iter().filter_map(|run| match run.state {
-            SeedState::Finished {
-                test: Some(test), ..
-            } => Some((run.seed, test)),
+            SeedState::Finished { test: Some(test), .. } => Some((run.seed, test)),
             _ => None,
         });
         finished.collect()
@@ -114,22 +112,15 @@ pub struct Analysis {
 pub fn analyse(plan: &Plan, loaded: &Loaded) -> Analysis {
     let metric = plan.compare.metric;
     let gather = |configuration: &Configuration| {
-        let seeds = configuration.runs.iter().map(|run| SeedResult {
-            seed: plan.runs[*run].seed,
-            state: seed_state(&loaded.states[*run], metric),
-        });
-        ConfigurationResults {
-            seeds: seeds.collect(),
-        }
+        let seeds = configuration
+            .runs
+            .iter()
+            .map(|run| SeedResult { seed: plan.runs[*run].seed, state: seed_state(&loaded.states[*run], metric) });
+        ConfigurationResults { seeds: seeds.collect() }
     };
     let configurations: Vec<_> = plan.configurations.iter().map(gather).collect();
     let verdict = verdict(plan, &configurations);
-    Analysis {
-        configurations,
-        verdict,
-        strangers: loaded.strangers.clone(),
-        warnings: loaded.warnings.clone(),
-    }
+    Analysis { configurations, verdict, strangers: loaded.strangers.clone(), warnings: loaded.warnings.clone() }
 }
 
 fn seed_state(state: &RunState, metric: Metric) -> SeedState {
@@ -143,9 +134,7 @@ fn seed_state(state: &RunState, metric: Metric) -> SeedState {
     }
     let test = test_value_of(&result.outcome, metric);
     match value_of(&result.outcome, metric) {
-        Some(value) if value.is_finite() && test.is_none_or(f64::is_finite) => {
-            SeedState::Finished { value, test }
-        }
+        Some(value) if value.is_finite() && test.is_none_or(f64::is_finite) => SeedState::Finished { value, test },
         _ => SeedState::Diverged,
     }
 }

@@ -17,8 +17,8 @@ const MOST_ROWS: usize = 40;
 /// Names of runs' folders that are listed.
 const MOST_NAMES: usize = 5;
 
-/// The closing text of a sweep: a table of the configurations, best first, the best ones on the test split, the verdict, and what a reader should
-/// know beside it. At most 100 columns wide; escape codes only if `colour`.
+/// The closing text of a sweep: a table of the configurations, best first, the best ones on the test split, the
+/// verdict, and what a reader should know beside it. At most 100 columns wide; escape codes only if `colour`.
 pub fn closing_text(plan: &Plan, analysis: &Analysis, dir: &Path, colour: bool) -> String {
     let mut text = String::new();
     let metric = metric_name(plan.compare.metric);
@@ -35,11 +35,7 @@ pub fn closing_text(plan: &Plan, analysis: &Analysis, dir: &Path, colour: bool) 
         text += &test_values(plan, analysis);
     }
     text.push('\n');
-    let (bold, plain) = if colour {
-        ("\u{1b}[1m", "\u{1b}[0m")
-    } else {
-        ("", "")
-    };
+    let (bold, plain) = if colour { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
     let lines = wrap(&analysis.verdict.sentence, WIDTH, "");
     let _ = writeln!(text, "{bold}{}{plain}", lines.join("\n"));
     for note in &analysis.verdict.notes {
@@ -51,11 +47,7 @@ pub fn closing_text(plan: &Plan, analysis: &Analysis, dir: &Path, colour: bool) 
     if !analysis.strangers.is_empty() {
         paragraph(&mut text, &strangers(&analysis.strangers), "  ");
     }
-    paragraph(
-        &mut text,
-        &format!("Tables in {}: {}", dir.display(), TABLES.join(", ")),
-        "  ",
-    );
+    paragraph(&mut text, &format!("Tables in {}: {}", dir.display(), TABLES.join(", ")), "  ");
     text
 }
 
@@ -91,11 +83,7 @@ fn configurations(plan: &Plan, analysis: &Analysis) -> String {
     }
     let mut text = grid.text();
     if order.len() > MOST_ROWS {
-        let _ = writeln!(
-            text,
-            "... and {} more in summary.csv",
-            order.len() - MOST_ROWS
-        );
+        let _ = writeln!(text, "... and {} more in summary.csv", order.len() - MOST_ROWS);
     }
     if !analysis.verdict.exploratory.is_empty() {
         text += "n: seeds finished of planned; difference from the baseline's best, paired by seed; p: sign-flip,\n";
@@ -115,9 +103,7 @@ fn best_first(plan: &Plan, analysis: &Analysis) -> Vec<usize> {
         }
     };
     let mut order: Vec<usize> = (0..analysis.configurations.len()).collect();
-    order.sort_by(|a, b| {
-        key(&analysis.configurations[*a]).total_cmp(&key(&analysis.configurations[*b]))
-    });
+    order.sort_by(|a, b| key(&analysis.configurations[*a]).total_cmp(&key(&analysis.configurations[*b])));
     order
 }
 
@@ -126,11 +112,7 @@ fn difference(analysis: &Analysis, index: usize) -> [String; 2] {
     if verdict.baseline == Some(index) {
         return ["the baseline's best".to_owned(), String::new()];
     }
-    match verdict
-        .exploratory
-        .iter()
-        .find(|c| c.configuration == index)
-    {
+    match verdict.exploratory.iter().find(|c| c.configuration == index) {
         Some(comparison) => difference_cells(comparison),
         None => [String::new(), String::new()],
     }
@@ -141,9 +123,7 @@ fn difference_cells(comparison: &Comparison) -> [String; 2] {
     let Some(paired) = &comparison.paired else {
         return ["no seed in common".to_owned(), String::new()];
     };
-    let interval = paired
-        .ci95
-        .map(|Interval { lo, hi }| format!(" [{lo:+.4}, {hi:+.4}]"));
+    let interval = paired.ci95.map(|Interval { lo, hi }| format!(" [{lo:+.4}, {hi:+.4}]"));
     let text = format!("{:+.4}{}", paired.mean_diff, interval.unwrap_or_default());
     [text, p_text(paired.sign_flip_p)]
 }
@@ -193,15 +173,7 @@ fn test_values(plan: &Plan, analysis: &Analysis) -> String {
 fn strangers(names: &[String]) -> String {
     let listed: Vec<&str> = names.iter().take(MOST_NAMES).map(String::as_str).collect();
     let more = names.len() - listed.len();
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let runs = if names.len() == 1 { "run" } else { "runs" };
-    format!(
-        "Kept, but in no table: {} {runs} of another plan, {}{more}.",
-        names.len(),
-        listed.join(", ")
-    )
+    format!("Kept, but in no table: {} {runs} of another plan, {}{more}.", names.len(), listed.join(", "))
 }

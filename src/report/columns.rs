@@ -3,8 +3,8 @@
 use crate::plan::{AxisValue, Plan};
 use crate::stats::Interval;
 
-/// The columns, and keys of result.json, that depend on how a run was executed; no other may. A comparison of two results leaves
-/// them out.
+/// The columns, and keys of result.json, that depend on how a run was executed; no other may. A comparison of two
+/// results leaves them out.
 pub const VOLATILE: [&str; 13] = [
     "step_sec",
     "tok_per_sec",
@@ -70,18 +70,15 @@ pub(super) fn push_cell(out: &mut Vec<u8>, cell: &str) {
     }
 }
 
-/// A header: the arm, the plan's axes, and then `rest`. An axis that is named as a column that the table has anyway is called `axis_<name>`.
+/// A header: the arm, the plan's axes, and then `rest`. An axis that is named as a column that the table has anyway
+/// is called `axis_<name>`.
 pub(super) fn header(plan: &Plan, rest: &[&str]) -> Vec<String> {
-    let axes = plan.axes.iter().map(
-        |axis| match rest.contains(&axis.as_str()) || axis == "arm" {
-            true => format!("axis_{axis}"),
-            false => axis.clone(),
-        },
-    );
+    let axes = plan.axes.iter().map(|axis| match rest.contains(&axis.as_str()) || axis == "arm" {
+        true => format!("axis_{axis}"),
+        false => axis.clone(),
+    });
     let arm = std::iter::once("arm".to_owned());
-    arm.chain(axes)
-        .chain(rest.iter().map(|c| (*c).to_owned()))
-        .collect()
+    arm.chain(axes).chain(rest.iter().map(|c| (*c).to_owned())).collect()
 }
 
 /// The first cells of a row: the arm, and a value or nothing for each of the plan's axes.
@@ -94,7 +91,8 @@ pub(super) fn first_cells(plan: &Plan, arm: &str, values: &[AxisValue]) -> Vec<S
     arm.chain(plan.axes.iter().map(value_of)).collect()
 }
 
-/// A number in the shortest form that reads back as the same one. `NaN`, `inf` and `-inf` are what pandas and polars read.
+/// A number in the shortest form that reads back as the same one. `NaN`, `inf` and `-inf` are what pandas and polars
+/// read.
 pub(super) fn number(x: f64) -> String {
     format!("{x:?}")
 }
@@ -106,8 +104,5 @@ pub(super) fn optional(x: Option<f64>) -> String {
 
 /// An interval's two cells.
 pub(super) fn ends(interval: Option<Interval>) -> [String; 2] {
-    [
-        optional(interval.map(|i| i.lo)),
-        optional(interval.map(|i| i.hi)),
-    ]
+    [optional(interval.map(|i| i.lo)), optional(interval.map(|i| i.hi))]
 }

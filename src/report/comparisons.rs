@@ -30,30 +30,18 @@ const COLUMNS: [&str; 16] = [
 pub(super) fn comparisons_csv(plan: &Plan, analysis: &Analysis) -> Vec<u8> {
     let mut table = Table::new(header(plan, &COLUMNS));
     let verdict = &analysis.verdict;
-    let Some(baseline) = verdict
-        .baseline
-        .map(|index| label(&plan.configurations[index]))
-    else {
+    let Some(baseline) = verdict.baseline.map(|index| label(&plan.configurations[index])) else {
         return table.into_csv();
     };
     let split = match verdict.split {
         Split::Test => "test",
         Split::Validation => "validation",
     };
-    for comparison in verdict
-        .arms
-        .iter()
-        .filter_map(|arm| arm.comparison.as_ref())
-    {
+    for comparison in verdict.arms.iter().filter_map(|arm| arm.comparison.as_ref()) {
         table.row(row(plan, &baseline, comparison, [split, "verdict"]));
     }
     for comparison in &verdict.exploratory {
-        table.row(row(
-            plan,
-            &baseline,
-            comparison,
-            ["validation", "exploratory"],
-        ));
+        table.row(row(plan, &baseline, comparison, ["validation", "exploratory"]));
     }
     table.into_csv()
 }

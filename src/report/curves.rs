@@ -12,28 +12,17 @@ use crate::store::{LOG_HEADER, Loaded, NewFile, Results, StoreError, rows_of};
 const BATCH: usize = 256;
 
 /// Writes the table, in the plan's order. Rows are copied as they stand in the logs, so that no digit can change.
-pub(super) fn write_curves(
-    results: &Results,
-    plan: &Plan,
-    loaded: &Loaded,
-) -> Result<(), StoreError> {
+pub(super) fn write_curves(results: &Results, plan: &Plan, loaded: &Loaded) -> Result<(), StoreError> {
     let mut file = NewFile::create(&results.layout().table("curves.csv"))?;
     let log_columns: Vec<&str> = LOG_HEADER.split(',').collect();
     let rest: Vec<&str> = ["seed", "run_id"].into_iter().chain(log_columns).collect();
     let mut first = Vec::new();
     push_record(&mut first, header(plan, &rest).iter().map(String::as_str));
 
-    let ended: Vec<&PlannedRun> = plan
-        .runs
-        .iter()
-        .zip(&loaded.states)
-        .filter_map(|(run, state)| state.result().map(|_| run))
-        .collect();
+    let ended: Vec<&PlannedRun> =
+        plan.runs.iter().zip(&loaded.states).filter_map(|(run, state)| state.result().map(|_| run)).collect();
     let merge = |batch: &[&PlannedRun]| -> Result<Vec<Vec<u8>>, StoreError> {
-        batch
-            .par_iter()
-            .map(|run| rows_with_run(results, plan, run))
-            .collect()
+        batch.par_iter().map(|run| rows_with_run(results, plan, run)).collect()
     };
     let mut ready = vec![first];
     for batch in ended.chunks(BATCH) {
@@ -52,11 +41,8 @@ fn write_all(file: &mut NewFile, pieces: &[Vec<u8>]) -> Result<(), StoreError> {
 /// The rows of a run's log, each with the run's cells in front.
 fn rows_with_run(results: &Results, plan: &Plan, run: &PlannedRun) -> Result<Vec<u8>, StoreError> {
     let path = results.run_paths(run).log();
-    let log = fs::read(&path).map_err(|source| StoreError::Io {
-        action: "read".to_owned(),
-        path: path.clone(),
-        source,
-    })?;
+    let log =
+        fs::read(&path).map_err(|source| StoreError::Io { action: "read".to_owned(), path: path.clone(), source })?;
     let rows = rows_of(&path, &log)?;
     let mut prefix = Vec::new();
     let mut cells = first_cells(plan, &run.arm, &run.axes);

@@ -62,10 +62,7 @@ impl Differences {
     fn add(&mut self, file: &str, text: String) {
         self.total += 1;
         if self.listed.iter().filter(|d| d.file == file).count() < Self::LISTED {
-            self.listed.push(Difference {
-                file: file.to_owned(),
-                text,
-            });
+            self.listed.push(Difference { file: file.to_owned(), text });
         }
     }
 }
@@ -103,10 +100,7 @@ fn compare_folders(a: &Layout, b: &Layout, found: &mut Differences) -> Result<()
             }
             (x, _) => {
                 let only = if x.is_some() { a } else { b };
-                found.add(
-                    &format!("runs/*-{id}"),
-                    format!("only in {}", only.dir().display()),
-                );
+                found.add(&format!("runs/*-{id}"), format!("only in {}", only.dir().display()));
             }
         }
     }
@@ -127,22 +121,14 @@ fn runs_of(layout: &Layout) -> Result<BTreeMap<RunId, RunPaths>, DiffError> {
         let entry = entry.map_err(|e| unreadable(&layout.runs(), &e))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let paths = layout.run(&name);
-        if let (Some(id), true) = (
-            id_of_folder(&name),
-            paths.log().exists() || paths.result().exists(),
-        ) {
+        if let (Some(id), true) = (id_of_folder(&name), paths.log().exists() || paths.result().exists()) {
             runs.insert(id, paths);
         }
     }
     Ok(runs)
 }
 
-fn compare_if_there(
-    a: &Path,
-    b: &Path,
-    name: &str,
-    found: &mut Differences,
-) -> Result<(), DiffError> {
+fn compare_if_there(a: &Path, b: &Path, name: &str, found: &mut Differences) -> Result<(), DiffError> {
     match (a.exists(), b.exists()) {
         (true, true) => compare_files(a, b, name, found),
         (false, false) => Ok(()),
@@ -164,9 +150,7 @@ fn compare_files(a: &Path, b: &Path, name: &str, found: &mut Differences) -> Res
     match a.extension().and_then(|e| e.to_str()) {
         Some("csv") => compare_csv((a, &x), (b, &y), name, found),
         Some("json") => {
-            let parse = |path: &Path, bytes: &[u8]| {
-                serde_json::from_slice(bytes).map_err(|e| unreadable(path, &e))
-            };
+            let parse = |path: &Path, bytes: &[u8]| serde_json::from_slice(bytes).map_err(|e| unreadable(path, &e));
             let (x, y): (Value, Value) = (parse(a, &x)?, parse(b, &y)?);
             compare_json(&x, &y, "", name, found);
             Ok(())
@@ -180,30 +164,14 @@ fn read(path: &Path) -> Result<Vec<u8>, DiffError> {
 }
 
 fn unreadable(path: &Path, error: &dyn std::fmt::Display) -> DiffError {
-    DiffError::Unreadable {
-        path: path.to_owned(),
-        why: error.to_string(),
-    }
+    DiffError::Unreadable { path: path.to_owned(), why: error.to_string() }
 }
 
 type Named<'a> = (&'a Path, &'a [u8]);
 
-fn compare_csv(
-    a: Named<'_>,
-    b: Named<'_>,
-    name: &str,
-    found: &mut Differences,
-) -> Result<(), DiffError> {
-    let reader = |bytes| {
-        csv::ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .from_reader(bytes)
-    };
-    let (mut a_rows, mut b_rows) = (
-        reader(a.1).into_byte_records(),
-        reader(b.1).into_byte_records(),
-    );
+fn compare_csv(a: Named<'_>, b: Named<'_>, name: &str, found: &mut Differences) -> Result<(), DiffError> {
+    let reader = |bytes| csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
+    let (mut a_rows, mut b_rows) = (reader(a.1).into_byte_records(), reader(b.1).into_byte_records());
     let mut next = || -> Result<_, DiffError> {
         let x = a_rows.next().transpose().map_err(|e| unreadable(a.0, &e))?;
         let y = b_rows.next().transpose().map_err(|e| unreadable(b.0, &e))?;
@@ -212,15 +180,11 @@ fn compare_csv(
     let (header_a, header_b) = next()?;
     let (header_a, header_b) = (header_a.unwrap_or_default(), header_b.unwrap_or_default());
     let (columns_a, columns_b) = (stable(&header_a), stable(&header_b));
-    let names = |header: &[String], columns: &[usize]| -> Vec<String> {
-        columns.iter().map(|i| header[*i].clone()).collect()
-    };
+    let names =
+        |header: &[String], columns: &[usize]| -> Vec<String> { columns.iter().map(|i| header[*i].clone()).collect() };
     let (names_a, names_b) = (names(&header_a, &columns_a), names(&header_b, &columns_b));
     if names_a != names_b {
-        found.add(
-            name,
-            format!("columns: {} | {}", names_a.join(","), names_b.join(",")),
-        );
+        found.add(name, format!("columns: {} | {}", names_a.join(","), names_b.join(",")));
         return Ok(());
     }
     // Line numbers of a file without line ends in its cells: the header is line 1.
@@ -232,22 +196,13 @@ fn compare_csv(
                 for ((i, j), column) in columns_a.iter().zip(&columns_b).zip(&names_a) {
                     let (p, q) = (cell(&x, *i), cell(&y, *j));
                     if p != q {
-                        found.add(
-                            name,
-                            format!("row {line}, {column}: {} | {}", shown(&p), shown(&q)),
-                        );
+                        found.add(name, format!("row {line}, {column}: {} | {}", shown(&p), shown(&q)));
                     }
                 }
             }
             (x, _) => {
                 let longer = if x.is_some() { a.0 } else { b.0 };
-                found.add(
-                    name,
-                    format!(
-                        "row {line} and those after it: only in {}",
-                        longer.display()
-                    ),
-                );
+                found.add(name, format!("row {line} and those after it: only in {}", longer.display()));
                 break;
             }
         }
@@ -256,16 +211,11 @@ fn compare_csv(
 }
 
 fn cells(record: csv::ByteRecord) -> Vec<String> {
-    record
-        .iter()
-        .map(|cell| String::from_utf8_lossy(cell).into_owned())
-        .collect()
+    record.iter().map(|cell| String::from_utf8_lossy(cell).into_owned()).collect()
 }
 
 fn stable(header: &[String]) -> Vec<usize> {
-    (0..header.len())
-        .filter(|i| !VOLATILE.contains(&header[*i].as_str()))
-        .collect()
+    (0..header.len()).filter(|i| !VOLATILE.contains(&header[*i].as_str())).collect()
 }
 
 fn shown(cell: &str) -> &str {
@@ -282,22 +232,9 @@ fn compare_json(a: &Value, b: &Value, place: &str, name: &str, found: &mut Diffe
     let mut keys: Vec<&String> = x.keys().chain(y.keys()).collect();
     keys.sort();
     keys.dedup();
-    for key in keys
-        .into_iter()
-        .filter(|key| !VOLATILE.contains(&key.as_str()))
-    {
-        let place = if place.is_empty() {
-            key.clone()
-        } else {
-            format!("{place}.{key}")
-        };
+    for key in keys.into_iter().filter(|key| !VOLATILE.contains(&key.as_str())) {
+        let place = if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
         let absent = Value::String("(absent)".to_owned());
-        compare_json(
-            x.get(key).unwrap_or(&absent),
-            y.get(key).unwrap_or(&absent),
-            &place,
-            name,
-            found,
-        );
+        compare_json(x.get(key).unwrap_or(&absent), y.get(key).unwrap_or(&absent), &place, name, found);
     }
 }

@@ -38,13 +38,7 @@ impl Grid {
 
     /// The text, each line ended, with no blanks before line ends.
     pub(super) fn text(&self) -> String {
-        let width_of = |column: usize| {
-            self.rows
-                .iter()
-                .map(|row| chars(&row[column]))
-                .max()
-                .unwrap_or(0)
-        };
+        let width_of = |column: usize| self.rows.iter().map(|row| chars(&row[column])).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.align.len()).map(width_of).collect();
         let others: usize = widths[1..].iter().map(|width| width + GAP).sum();
         let first = widths[0].min(WIDTH.saturating_sub(others).max(LEAST));
@@ -79,8 +73,8 @@ fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Breaks a text at its blanks into lines of at most `width` characters, all but the first indented. A longer word is cut. There is at least
-/// one line.
+/// Breaks a text at its blanks into lines of at most `width` characters, all but the first indented. A longer word is
+/// cut. There is at least one line.
 pub(super) fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -122,23 +116,13 @@ mod tests {
 
     #[test]
     fn columns_align_and_the_first_one_gives_way() {
-        let mut grid = Grid::new(&[
-            ("name", Align::Left),
-            ("n", Align::Right),
-            ("what", Align::Left),
-        ]);
+        let mut grid = Grid::new(&[("name", Align::Left), ("n", Align::Right), ("what", Align::Left)]);
         grid.row(vec!["a".into(), "100".into(), "2 ± 1".into()]);
         grid.row(vec!["b=1 c=2".into(), "7".into(), String::new()]);
-        assert_eq!(
-            grid.text(),
-            "name       n  what\na        100  2 ± 1\nb=1 c=2    7\n"
-        );
+        assert_eq!(grid.text(), "name       n  what\na        100  2 ± 1\nb=1 c=2    7\n");
 
         let mut grid = Grid::new(&[("name", Align::Left), ("n", Align::Right)]);
-        grid.row(vec![
-            "long ".repeat(30).trim_end().to_owned(),
-            "x".repeat(60),
-        ]);
+        grid.row(vec!["long ".repeat(30).trim_end().to_owned(), "x".repeat(60)]);
         let text = grid.text();
         assert!(text.lines().all(|line| chars(line) <= WIDTH), "{text}");
         assert_eq!(text.matches("long").count(), 30);

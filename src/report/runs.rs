@@ -57,10 +57,7 @@ fn cells(run: &PlannedRun, state: &RunState) -> Vec<String> {
         Some(result) => cells.extend(values(result)),
         None => cells.extend(<[String; 11]>::default()),
     }
-    cells.extend([
-        precision(run.settings.precision).to_owned(),
-        run.id.to_string(),
-    ]);
+    cells.extend([precision(run.settings.precision).to_owned(), run.id.to_string()]);
     cells.extend(match (result, state) {
         (Some(result), _) => execution(result),
         (None, RunState::Failed { attempt, .. }) => [

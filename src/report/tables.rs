@@ -8,13 +8,9 @@ use super::summary::summary_csv;
 use crate::plan::Plan;
 use crate::store::{Loaded, Results, StoreError};
 
-/// Writes comparison.csv, summary.csv, comparisons.csv and curves.csv, each whole or not at all, and gives back what they were
-/// written from.
-pub fn write_tables(
-    results: &Results,
-    plan: &Plan,
-    loaded: &Loaded,
-) -> Result<Analysis, StoreError> {
+/// Writes comparison.csv, summary.csv, comparisons.csv and curves.csv, each whole or not at all, and gives back what
+/// they were written from.
+pub fn write_tables(results: &Results, plan: &Plan, loaded: &Loaded) -> Result<Analysis, StoreError> {
     let analysis = analyse(plan, loaded);
     results.write_table("comparison.csv", &comparison_csv(plan, loaded))?;
     results.write_table("summary.csv", &summary_csv(plan, &analysis))?;

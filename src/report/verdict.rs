@@ -1,7 +1,8 @@
 //! Which arm is better, and how sure that is.
 //!
-//! Each arm's best configuration is chosen on validation. The verdict compares those of the arms with the baseline's on the
-//! test split, paired by seed, by the sign-flip p, Holm-corrected over the other arms. All else is exploratory.
+//! Each arm's best configuration is chosen on validation. The verdict compares those of the arms with the baseline's
+//! on the test split, paired by seed, by the sign-flip p, Holm-corrected over the other arms. All else is
+//! exploratory.
 
 use super::analysis::ConfigurationResults;
 use super::metric::better;
@@ -84,10 +85,7 @@ pub struct Verdict {
 pub fn verdict(plan: &Plan, results: &[ConfigurationResults]) -> Verdict {
     let arms = arms_of(plan);
     let best_of = |arm: &str| best_configuration(plan, results, arm);
-    let best: Vec<(String, usize)> = arms
-        .iter()
-        .filter_map(|arm| Some((arm.clone(), best_of(arm)?)))
-        .collect();
+    let best: Vec<(String, usize)> = arms.iter().filter_map(|arm| Some((arm.clone(), best_of(arm)?))).collect();
     let baseline = best_of(&plan.compare.baseline);
     let split = split_of(results, &best);
     let others = arms.iter().filter(|arm| **arm != plan.compare.baseline);
@@ -117,8 +115,8 @@ pub(super) fn arms_of(plan: &Plan) -> Vec<String> {
     arms
 }
 
-/// An arm's best configuration: among those with the fewest diverged runs, the one with the best mean over its finished runs; the
-/// first of equal ones. `None` if no run of the arm finished.
+/// An arm's best configuration: among those with the fewest diverged runs, the one with the best mean over its
+/// finished runs; the first of equal ones. `None` if no run of the arm finished.
 ///
 /// A configuration that diverges on some seeds is no better for its mean over the others.
 fn best_configuration(plan: &Plan, results: &[ConfigurationResults], arm: &str) -> Option<usize> {
@@ -141,13 +139,8 @@ fn best_configuration(plan: &Plan, results: &[ConfigurationResults], arm: &str) 
 
 /// The test split, if every finished run of the best configurations has a value on it.
 fn split_of(results: &[ConfigurationResults], best: &[(String, usize)]) -> Split {
-    let complete =
-        |index: &usize| results[*index].test_values().len() == results[*index].finished();
-    if !best.is_empty() && best.iter().all(|(_, index)| complete(index)) {
-        Split::Test
-    } else {
-        Split::Validation
-    }
+    let complete = |index: &usize| results[*index].test_values().len() == results[*index].finished();
+    if !best.is_empty() && best.iter().all(|(_, index)| complete(index)) { Split::Test } else { Split::Validation }
 }
 
 fn judge_arms<'a>(
@@ -165,14 +158,8 @@ fn judge_arms<'a>(
     let mut verdicts: Vec<ArmVerdict> = arms
         .map(|arm| {
             let best = baseline.zip(best_configuration(plan, results, arm));
-            let compare = |(base, other)| {
-                compare(other, &pair_by_seed(&values(base), &values(other)), better)
-            };
-            ArmVerdict {
-                arm: arm.clone(),
-                comparison: best.map(compare),
-                finding: Finding::NothingFinished,
-            }
+            let compare = |(base, other)| compare(other, &pair_by_seed(&values(base), &values(other)), better);
+            ArmVerdict { arm: arm.clone(), comparison: best.map(compare), finding: Finding::NothingFinished }
         })
         .collect();
     correct(verdicts.iter_mut().filter_map(|v| v.comparison.as_mut()));
@@ -186,20 +173,14 @@ fn judge_arms<'a>(
 }
 
 fn pairs_of(verdict: &ArmVerdict) -> Option<usize> {
-    verdict
-        .comparison
-        .as_ref()?
-        .paired
-        .as_ref()
-        .map(|paired| paired.n)
+    verdict.comparison.as_ref()?.paired.as_ref().map(|paired| paired.n)
 }
 
 fn finding(comparison: Option<&Comparison>, smallest: Option<f64>, better: Better) -> Finding {
     let Some(comparison) = comparison else {
         return Finding::NothingFinished;
     };
-    let (Some(paired), Some(p), Some(smallest)) = (&comparison.paired, comparison.holm_p, smallest)
-    else {
+    let (Some(paired), Some(p), Some(smallest)) = (&comparison.paired, comparison.holm_p, smallest) else {
         return Finding::NoCommonSeed;
     };
     if smallest > ALPHA {
@@ -213,11 +194,7 @@ fn finding(comparison: Option<&Comparison>, smallest: Option<f64>, better: Bette
     }
 }
 
-fn explore(
-    plan: &Plan,
-    results: &[ConfigurationResults],
-    baseline: Option<usize>,
-) -> Vec<Comparison> {
+fn explore(plan: &Plan, results: &[ConfigurationResults], baseline: Option<usize>) -> Vec<Comparison> {
     let Some(baseline) = baseline else {
         return Vec::new();
     };
@@ -244,11 +221,7 @@ fn compare(configuration: usize, pairing: &Pairing, better: Better) -> Compariso
 /// Holm's correction over the comparisons that have a p.
 fn correct<'a>(comparisons: impl Iterator<Item = &'a mut Comparison>) {
     let mut tested: Vec<&mut Comparison> = comparisons.filter(|c| c.paired.is_some()).collect();
-    let p: Vec<f64> = tested
-        .iter()
-        .filter_map(|c| c.paired.as_ref())
-        .map(|paired| paired.sign_flip_p)
-        .collect();
+    let p: Vec<f64> = tested.iter().filter_map(|c| c.paired.as_ref()).map(|paired| paired.sign_flip_p).collect();
     for (comparison, adjusted) in tested.iter_mut().zip(holm(&p)) {
         comparison.holm_p = Some(adjusted);
     }

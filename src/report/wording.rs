@@ -19,11 +19,7 @@ pub(super) fn label(configuration: &Configuration) -> String {
 
 /// A configuration's name within a sentence: `sr4 (lr=0.001, target_step=0.003)`.
 fn in_brackets(configuration: &Configuration) -> String {
-    let axes: Vec<String> = configuration
-        .axes
-        .iter()
-        .map(|a| format!("{}={}", a.axis, a.value))
-        .collect();
+    let axes: Vec<String> = configuration.axes.iter().map(|a| format!("{}={}", a.axis, a.value)).collect();
     match axes.as_slice() {
         [] => configuration.arm.clone(),
         axes => format!("{} ({})", configuration.arm, axes.join(", ")),
@@ -32,11 +28,7 @@ fn in_brackets(configuration: &Configuration) -> String {
 
 /// A p value: four digits after the point, or `<0.0001`.
 pub(super) fn p_text(p: f64) -> String {
-    if p < 1e-4 {
-        "<0.0001".to_owned()
-    } else {
-        format!("{p:.4}")
-    }
+    if p < 1e-4 { "<0.0001".to_owned() } else { format!("{p:.4}") }
 }
 
 fn p_is(p: f64) -> String {
@@ -58,38 +50,22 @@ fn count(n: usize, noun: &str) -> String {
 pub(super) fn sentence(plan: &Plan, results: &[ConfigurationResults], verdict: &Verdict) -> String {
     let total = tally(results.iter());
     if total.finished == 0 {
-        return format!(
-            "No verdict: none of the {} has finished{}.",
-            count(total.runs, "run"),
-            total.brackets()
-        );
+        return format!("No verdict: none of the {} has finished{}.", count(total.runs, "run"), total.brackets());
     }
     if verdict.arms.is_empty() {
-        return format!(
-            "No verdict: `{}` is the only arm of the sweep.",
-            plan.compare.baseline
-        );
+        return format!("No verdict: `{}` is the only arm of the sweep.", plan.compare.baseline);
     }
     let Some(baseline) = verdict.baseline else {
         let arm = &plan.compare.baseline;
         let runs = tally_of_arm(plan, results, arm);
-        return format!(
-            "No verdict: no run of the baseline `{arm}` has finished{}.",
-            runs.brackets()
-        );
+        return format!("No verdict: no run of the baseline `{arm}` has finished{}.", runs.brackets());
     };
     let base = in_brackets(&plan.configurations[baseline]);
-    let mut sentences: Vec<String> = verdict
-        .arms
-        .iter()
-        .map(|arm| arm_sentence(plan, results, verdict, arm, &base))
-        .collect();
+    let mut sentences: Vec<String> =
+        verdict.arms.iter().map(|arm| arm_sentence(plan, results, verdict, arm, &base)).collect();
     if total.finished + total.diverged < total.runs {
         let ended = total.finished + total.diverged;
-        sentences.insert(
-            0,
-            format!("Preliminary, with {ended} of {}.", count(total.runs, "run")),
-        );
+        sentences.insert(0, format!("Preliminary, with {ended} of {}.", count(total.runs, "run")));
     }
     sentences.join(" ")
 }
@@ -103,11 +79,7 @@ fn arm_sentence(
 ) -> String {
     let Some(comparison) = &arm.comparison else {
         let runs = tally_of_arm(plan, results, &arm.arm);
-        return format!(
-            "No verdict on `{}`: no run of it has finished{}.",
-            arm.arm,
-            runs.brackets()
-        );
+        return format!("No verdict on `{}`: no run of it has finished{}.", arm.arm, runs.brackets());
     };
     let this = in_brackets(&plan.configurations[comparison.configuration]);
     let Some(paired) = &comparison.paired else {
@@ -123,23 +95,15 @@ fn arm_sentence(
         Finding::Better => format!("{this} is better than {base} {on}: {difference} ({test})."),
         Finding::Worse => format!("{this} is worse than {base} {on}: {difference} ({test})."),
         Finding::NoDifference => {
-            let needed = paired
-                .cohen_dz
-                .and_then(seeds_needed)
-                .filter(|n| *n as usize > paired.n);
-            let needed = needed
-                .map(|n| format!(" To see a difference of this size about {n} seeds are needed."));
+            let needed = paired.cohen_dz.and_then(seeds_needed).filter(|n| *n as usize > paired.n);
+            let needed = needed.map(|n| format!(" To see a difference of this size about {n} seeds are needed."));
             let needed = needed.unwrap_or_default();
-            format!(
-                "No difference is shown between {this} and {base} {on}: {difference} ({test}).{needed}"
-            )
+            format!("No difference is shown between {this} and {base} {on}: {difference} ({test}).{needed}")
         }
         _ => {
             let (n, least) = (count(paired.n, "pair"), pairs_needed(verdict.arms.len()));
             let why = format!("{n} of seeds cannot reach p = {ALPHA}, at least {least} are needed");
-            format!(
-                "Not enough seeds to tell {this} from {base} {on}: {why}. So far {difference} ({test})."
-            )
+            format!("Not enough seeds to tell {this} from {base} {on}: {why}. So far {difference} ({test}).")
         }
     }
 }
@@ -155,10 +119,7 @@ fn difference_text(name: &str, paired: &Paired) -> String {
         let (lo, hi) = (value_text(i.lo), value_text(i.hi));
         format!(", 95% interval of the difference {lo} to {hi}")
     });
-    format!(
-        "{name} is {direction} on average{}",
-        interval.unwrap_or_default()
-    )
+    format!("{name} is {direction} on average{}", interval.unwrap_or_default())
 }
 
 fn test_text(verdict: &Verdict, comparison: &Comparison, paired: &Paired) -> String {
@@ -167,17 +128,9 @@ fn test_text(verdict: &Verdict, comparison: &Comparison, paired: &Paired) -> Str
     } else {
         format!("sign-flip, {DRAWS} random signings,")
     };
-    let mut text = format!(
-        "n = {} paired by seed, {kind} {}",
-        paired.n,
-        p_is(paired.sign_flip_p)
-    );
+    let mut text = format!("n = {} paired by seed, {kind} {}", paired.n, p_is(paired.sign_flip_p));
     if let (Some(holm_p), true) = (comparison.holm_p, verdict.arms.len() > 1) {
-        text += &format!(
-            ", corrected for {} arms {}",
-            verdict.arms.len(),
-            p_is(holm_p)
-        );
+        text += &format!(", corrected for {} arms {}", verdict.arms.len(), p_is(holm_p));
     }
     text
 }
@@ -201,16 +154,8 @@ impl Tally {
     /// ` (6 diverged, 2 failed)`, or nothing.
     fn brackets(&self) -> String {
         let counts = [(self.diverged, "diverged"), (self.failed, "failed")];
-        let texts: Vec<String> = counts
-            .iter()
-            .filter(|(n, _)| *n > 0)
-            .map(|(n, what)| format!("{n} {what}"))
-            .collect();
-        if texts.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", texts.join(", "))
-        }
+        let texts: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+        if texts.is_empty() { String::new() } else { format!(" ({})", texts.join(", ")) }
     }
 }
 
@@ -224,19 +169,11 @@ fn tally<'a>(results: impl Iterator<Item = &'a ConfigurationResults>) -> Tally {
 }
 
 fn tally_of_arm(plan: &Plan, results: &[ConfigurationResults], arm: &str) -> Tally {
-    let of_arm = plan
-        .configurations
-        .iter()
-        .zip(results)
-        .filter(|(c, _)| c.arm == arm);
+    let of_arm = plan.configurations.iter().zip(results).filter(|(c, _)| c.arm == arm);
     tally(of_arm.map(|(_, r)| r))
 }
 
-pub(super) fn notes(
-    plan: &Plan,
-    results: &[ConfigurationResults],
-    verdict: &Verdict,
-) -> Vec<String> {
+pub(super) fn notes(plan: &Plan, results: &[ConfigurationResults], verdict: &Verdict) -> Vec<String> {
     let mut notes = Vec::new();
     for arm in &verdict.arms {
         if let Some(comparison) = arm.comparison.as_ref().filter(|c| !c.unpaired.is_empty()) {
@@ -251,44 +188,29 @@ pub(super) fn notes(
         let (configuration, result) = (&plan.configurations[*index], &results[*index]);
         if result.diverged() > 0 {
             let (diverged, runs) = (result.diverged(), count(result.seeds.len(), "run"));
-            notes.push(format!(
-                "{}: {diverged} of {runs} diverged and are in no mean",
-                label(configuration)
-            ));
+            notes.push(format!("{}: {diverged} of {runs} diverged and are in no mean", label(configuration)));
         }
     }
     if verdict.split == Split::Validation && verdict.arms.iter().any(|a| a.comparison.is_some()) {
-        notes.push("there is no test split: the best were chosen and compared on the same values, which flatters them".into());
+        notes.push(
+            "there is no test split: the best were chosen and compared on the same values, which flatters them".into(),
+        );
     }
     notes.extend(unequal_tuning(plan));
-    notes.extend(
-        verdict
-            .best
-            .iter()
-            .flat_map(|(_, index)| edges(plan, *index)),
-    );
+    notes.extend(verdict.best.iter().flat_map(|(_, index)| edges(plan, *index)));
     notes
 }
 
 /// The arm with more configurations had more chances to be lucky.
 fn unequal_tuning(plan: &Plan) -> Option<String> {
     let arms = arms_of(plan);
-    let sizes = arms
-        .iter()
-        .map(|arm| plan.configurations.iter().filter(|c| c.arm == *arm).count());
+    let sizes = arms.iter().map(|arm| plan.configurations.iter().filter(|c| c.arm == *arm).count());
     let sizes: Vec<usize> = sizes.collect();
     if sizes.windows(2).all(|pair| pair[0] == pair[1]) {
         return None;
     }
-    let list: Vec<String> = arms
-        .iter()
-        .zip(&sizes)
-        .map(|(arm, n)| format!("{arm} {n}"))
-        .collect();
-    Some(format!(
-        "the arms had unequal numbers of configurations to choose from: {}",
-        list.join(", ")
-    ))
+    let list: Vec<String> = arms.iter().zip(&sizes).map(|(arm, n)| format!("{arm} {n}")).collect();
+    Some(format!("the arms had unequal numbers of configurations to choose from: {}", list.join(", ")))
 }
 
 /// The axes at whose end the best configuration lies, of those with several numbers.
@@ -297,9 +219,7 @@ fn edges(plan: &Plan, best: usize) -> Vec<String> {
     let of_arm = || plan.configurations.iter().filter(|c| c.arm == best.arm);
     let mut notes = Vec::new();
     for axis in &best.axes {
-        let same_axis = of_arm()
-            .flat_map(|c| &c.axes)
-            .filter(|a| a.axis == axis.axis);
+        let same_axis = of_arm().flat_map(|c| &c.axes).filter(|a| a.axis == axis.axis);
         let texts: BTreeSet<&str> = same_axis.map(|a| a.value.as_str()).collect();
         let numbers: Result<Vec<f64>, _> = texts.iter().map(|t| t.parse()).collect();
         let (Ok(numbers), Ok(value)) = (numbers, axis.value.parse::<f64>()) else {

@@ -1,7 +1,7 @@
 //! Several tests at once, and what a number of pairs can show at all.
 
-/// Holm's step-down adjustment of a family of p values (Holm 1979), in the order given: the i-th smallest of m is multiplied by
-/// `m - i + 1`, may not fall below the one before, and is at most 1.
+/// Holm's step-down adjustment of a family of p values (Holm 1979), in the order given: the i-th smallest of m is
+/// multiplied by `m - i + 1`, may not fall below the one before, and is at most 1.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
@@ -14,17 +14,15 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// The smallest two-sided p that a sign-flip test of `pairs` pairs can reach: all differences of one sign, `2 / 2^pairs`
-/// (1 for no pair).
+/// The smallest two-sided p that a sign-flip test of `pairs` pairs can reach: all differences of one sign, `2 /
+/// 2^pairs` (1 for no pair).
 pub fn smallest_p(pairs: usize) -> f64 {
-    let halvings = i32::try_from(pairs)
-        .unwrap_or(i32::MAX)
-        .saturating_sub(1)
-        .clamp(0, 1074);
+    let halvings = i32::try_from(pairs).unwrap_or(i32::MAX).saturating_sub(1).clamp(0, 1074);
     (0..halvings).fold(1.0, |p, _| p / 2.0)
 }
 
-/// The smallest Holm-adjusted p that each comparison of a family can reach, if every one of them comes out as clear as its pairs allow.
+/// The smallest Holm-adjusted p that each comparison of a family can reach, if every one of them comes out as clear
+/// as its pairs allow.
 pub fn holm_smallest(pairs: &[usize]) -> Vec<f64> {
     let smallest: Vec<f64> = pairs.iter().map(|n| smallest_p(*n)).collect();
     holm(&smallest)

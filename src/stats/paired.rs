@@ -75,8 +75,8 @@ pub struct Paired {
     pub sign_flip_p: f64,
     /// See [`wilcoxon_p`].
     pub wilcoxon_p: f64,
-    /// Two-sided p of the paired t test (Student 1908); absent for one pair and where all differences are equal, since there is then no spread
-    /// to measure by.
+    /// Two-sided p of the paired t test (Student 1908); absent for one pair and where all differences are equal,
+    /// since there is then no spread to measure by.
     pub t_p: Option<f64>,
     /// Cohen's d_z: mean difference over the differences' standard deviation (Cohen 1988); absent as `t_p` is.
     pub cohen_dz: Option<f64>,
@@ -110,8 +110,9 @@ impl Paired {
     }
 }
 
-/// The probability that a run of `other` is better than a run of `baseline`, both drawn at random: the share of all pairs of
-/// values, ties counting half (the Mann-Whitney statistic over its largest value; Agarwal et al. 2021). `None` if a side is empty.
+/// The probability that a run of `other` is better than a run of `baseline`, both drawn at random: the share of all
+/// pairs of values, ties counting half (the Mann-Whitney statistic over its largest value; Agarwal et al. 2021).
+/// `None` if a side is empty.
 pub fn probability_of_improvement(baseline: &[f64], other: &[f64], better: Better) -> Option<f64> {
     if baseline.is_empty() || other.is_empty() {
         return None;
@@ -125,13 +126,11 @@ pub fn probability_of_improvement(baseline: &[f64], other: &[f64], better: Bette
     Some(halves as f64 / (2 * baseline.len() * other.len()) as f64)
 }
 
-/// What a sum of differences may be off by for each pair, twice over since two sums are compared. With M the largest value and D the largest
-/// difference: two values read from decimals, half an ulp each (M ε), their difference rounded (D ε / 2), and n - 1 additions
-/// of sums up to n D (n D ε / 2 for each pair).
+/// What a sum of differences may be off by for each pair, twice over since two sums are compared. With M the largest
+/// value and D the largest difference: two values read from decimals, half an ulp each (M ε), their difference
+/// rounded (D ε / 2), and n - 1 additions of sums up to n D (n D ε / 2 for each pair).
 fn resolution(pairs: &[(f64, f64)]) -> f64 {
-    let largest = pairs
-        .iter()
-        .fold(0.0_f64, |m, (a, b)| m.max(a.abs()).max(b.abs()));
+    let largest = pairs.iter().fold(0.0_f64, |m, (a, b)| m.max(a.abs()).max(b.abs()));
     let apart = pairs.iter().fold(0.0_f64, |m, (a, b)| m.max((b - a).abs()));
     let additions = pairs.len() as f64;
     f64::EPSILON * (2.0 * largest + apart * (1.0 + additions))
@@ -143,10 +142,7 @@ mod tests {
 
     #[test]
     fn seeds_are_joined_in_any_order_and_the_rest_is_named() {
-        let pairing = pair_by_seed(
-            &[(3, 0.3), (1, 0.1), (9, 0.9)],
-            &[(1, 1.1), (2, 1.2), (3, 1.3)],
-        );
+        let pairing = pair_by_seed(&[(3, 0.3), (1, 0.1), (9, 0.9)], &[(1, 1.1), (2, 1.2), (3, 1.3)]);
         assert_eq!(pairing.seeds, [1, 3]);
         assert_eq!(pairing.values, [(0.1, 1.1), (0.3, 1.3)]);
         assert_eq!(pairing.unpaired, [2, 9]);
@@ -157,24 +153,15 @@ mod tests {
     fn no_pair_and_one_pair() {
         assert_eq!(Paired::of(&[], Better::Lower), None);
         let one = Paired::of(&[(2.0, 1.5)], Better::Lower).unwrap();
-        assert_eq!(
-            (one.n, one.mean_diff, one.sign_flip_p, one.wilcoxon_p),
-            (1, -0.5, 1.0, 1.0)
-        );
-        assert_eq!(
-            (one.ci95, one.bca, one.t_p, one.cohen_dz),
-            (None, None, None, None)
-        );
+        assert_eq!((one.n, one.mean_diff, one.sign_flip_p, one.wilcoxon_p), (1, -0.5, 1.0, 1.0));
+        assert_eq!((one.ci95, one.bca, one.t_p, one.cohen_dz), (None, None, None, None));
     }
 
     #[test]
     fn equal_differences_have_no_t_test() {
         let pairs: Vec<_> = (0..6).map(|i| (f64::from(i), f64::from(i) - 0.5)).collect();
         let paired = Paired::of(&pairs, Better::Lower).unwrap();
-        assert_eq!(
-            (paired.t_p, paired.cohen_dz, paired.bca),
-            (None, None, None)
-        );
+        assert_eq!((paired.t_p, paired.cohen_dz, paired.bca), (None, None, None));
         assert_eq!(paired.ci95, Some(Interval { lo: -0.5, hi: -0.5 }));
         assert_eq!(paired.sign_flip_p, 0.03125);
     }
@@ -182,14 +169,8 @@ mod tests {
     #[test]
     fn improvement_follows_the_direction() {
         let (a, b) = ([1.0, 2.0, 3.0], [0.5, 2.0]);
-        assert_eq!(
-            probability_of_improvement(&a, &b, Better::Lower),
-            Some(4.5 / 6.0)
-        );
-        assert_eq!(
-            probability_of_improvement(&a, &b, Better::Higher),
-            Some(1.5 / 6.0)
-        );
+        assert_eq!(probability_of_improvement(&a, &b, Better::Lower), Some(4.5 / 6.0));
+        assert_eq!(probability_of_improvement(&a, &b, Better::Higher), Some(1.5 / 6.0));
         assert_eq!(probability_of_improvement(&a, &[], Better::Higher), None);
     }
 }

@@ -12,8 +12,8 @@ const MOST_SEEDS: u32 = 10_000;
 /// Even number of parts of Simpson's rule.
 const PARTS: u32 = 400;
 
-/// The fewest pairs with which a two-sided paired t test at 5% finds a true effect of `cohen_dz` in 80% of all sweeps, and with which a sign-flip
-/// test can reach 5% at all. `None` above 10,000 pairs and for no effect.
+/// The fewest pairs with which a two-sided paired t test at 5% finds a true effect of `cohen_dz` in 80% of all
+/// sweeps, and with which a sign-flip test can reach 5% at all. `None` above 10,000 pairs and for no effect.
 pub fn seeds_needed(cohen_dz: f64) -> Option<u32> {
     let enough = |n: u32| smallest_p(n as usize) <= ALPHA && power_paired_t(cohen_dz, n) >= POWER;
     if !enough(MOST_SEEDS) {
@@ -32,11 +32,12 @@ pub fn seeds_needed(cohen_dz: f64) -> Option<u32> {
     Some(plenty)
 }
 
-/// Power of the two-sided paired t test at 5% with `pairs` (at least 2) pairs and a true effect of `cohen_dz` standard deviations.
+/// Power of the two-sided paired t test at 5% with `pairs` (at least 2) pairs and a true effect of `cohen_dz`
+/// standard deviations.
 ///
-/// The statistic has a noncentral t distribution: `(Z + δ) / S` with `δ = d_z sqrt(n)` and `S² = χ²(n - 1) / (n - 1)`. The normal
-/// tails beyond the critical value are integrated over S by Simpson's rule, within 9 standard deviations (about
-/// `1 / sqrt(2 (n - 1))`) of its mean.
+/// The statistic has a noncentral t distribution: `(Z + δ) / S` with `δ = d_z sqrt(n)` and `S² = χ²(n - 1) / (n -
+/// 1)`. The normal tails beyond the critical value are integrated over S by Simpson's rule, within 9 standard
+/// deviations (about `1 / sqrt(2 (n - 1))`) of its mean.
 pub fn power_paired_t(cohen_dz: f64, pairs: u32) -> f64 {
     let degrees = pairs - 1;
     let nu = f64::from(degrees);
@@ -84,24 +85,14 @@ mod tests {
             (3.0, 2, 0.260_770_714_229),
         ] {
             let got = power_paired_t(d, n);
-            assert!(
-                (got - want).abs() < 1e-6,
-                "d = {d}, n = {n}: {got} for {want}"
-            );
+            assert!((got - want).abs() < 1e-6, "d = {d}, n = {n}: {got} for {want}");
         }
     }
 
     #[test]
     fn seeds_as_statsmodels_gives_them() {
         // ceil of TTestPower().solve_power(d, None, 0.05, 0.8)
-        for (d, want) in [
-            (0.1, 787),
-            (0.2, 199),
-            (0.5, 34),
-            (0.8, 15),
-            (1.0, 10),
-            (1.2, 8),
-        ] {
+        for (d, want) in [(0.1, 787), (0.2, 199), (0.5, 34), (0.8, 15), (1.0, 10), (1.2, 8)] {
             assert_eq!(seeds_needed(d), Some(want), "d = {d}");
             assert_eq!(seeds_needed(-d), Some(want));
         }

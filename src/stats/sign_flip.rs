@@ -10,18 +10,15 @@ pub const DRAWS: u32 = 99_999;
 /// Philox seed of the random signings ("FLIP").
 const SEED: u64 = 0x464C_4950;
 
-/// Two-sided p of "the differences are as often positive as negative": the share of all signings of `differences` whose sum is
-/// at least as far from 0 as the sum seen (Fisher 1935; Good, "Permutation Tests", 2000).
+/// Two-sided p of "the differences are as often positive as negative": the share of all signings of `differences`
+/// whose sum is at least as far from 0 as the sum seen (Fisher 1935; Good, "Permutation Tests", 2000).
 ///
-/// Pairs that do not differ have no sign and change nothing. With up to [`EXACT_PAIRS`] others it is exact, by joining the sorted sums of two
-/// halves; above, `(1 + hits) / (1 + draws)` over [`DRAWS`] signings from Philox (Phipson and Smyth 2010). Sums that differ by less than `resolution` per pair
-/// count as equal: differences of decimal fractions such as 2.3 - 2.2 and 1.3 - 1.2 are equal in meaning and not in bits. An empty sample has p 1.
+/// Pairs that do not differ have no sign and change nothing. With up to [`EXACT_PAIRS`] others it is exact, by
+/// joining the sorted sums of two halves; above, `(1 + hits) / (1 + draws)` over [`DRAWS`] signings from Philox
+/// (Phipson and Smyth 2010). Sums that differ by less than `resolution` per pair count as equal: differences of
+/// decimal fractions such as 2.3 - 2.2 and 1.3 - 1.2 are equal in meaning and not in bits. An empty sample has p 1.
 pub fn sign_flip_p(differences: &[f64], resolution: f64) -> f64 {
-    let magnitudes: Vec<f64> = differences
-        .iter()
-        .map(|d| d.abs())
-        .filter(|d| *d > 0.0)
-        .collect();
+    let magnitudes: Vec<f64> = differences.iter().map(|d| d.abs()).filter(|d| *d > 0.0).collect();
     if magnitudes.is_empty() {
         return 1.0;
     }
@@ -30,15 +27,11 @@ pub fn sign_flip_p(differences: &[f64], resolution: f64) -> f64 {
     if reach <= 0.0 {
         return 1.0;
     }
-    if magnitudes.len() <= EXACT_PAIRS {
-        exact(&magnitudes, reach)
-    } else {
-        monte_carlo(&magnitudes, reach)
-    }
+    if magnitudes.len() <= EXACT_PAIRS { exact(&magnitudes, reach) } else { monte_carlo(&magnitudes, reach) }
 }
 
-/// Share of the signings whose sum is at least `reach` or at most `-reach`. The signings are symmetric, so the upper ones are counted
-/// and doubled (`reach` is positive, so none is both).
+/// Share of the signings whose sum is at least `reach` or at most `-reach`. The signings are symmetric, so the upper
+/// ones are counted and doubled (`reach` is positive, so none is both).
 fn exact(magnitudes: &[f64], reach: f64) -> f64 {
     let (left, right) = magnitudes.split_at(magnitudes.len() / 2);
     let (left, right) = (signed_sums(left), signed_sums(right));
@@ -114,10 +107,7 @@ mod tests {
     fn one_sided_samples_reach_the_smallest_p() {
         for n in 1..=EXACT_PAIRS {
             let differences: Vec<f64> = (0..n).map(|i| -0.01 - i as f64 * 1e-3).collect();
-            assert_eq!(
-                sign_flip_p(&differences, 1e-15),
-                2.0 / f64::from(1_u32 << n)
-            );
+            assert_eq!(sign_flip_p(&differences, 1e-15), 2.0 / f64::from(1_u32 << n));
         }
     }
 
@@ -144,10 +134,7 @@ mod tests {
         let differences: Vec<f64> = (0..400).map(|i| if i < 220 { 1.0 } else { -1.0 }).collect();
         let p = sign_flip_p(&differences, 1e-12);
         // Five standard errors of 99,999 draws.
-        assert!(
-            (p - 0.0510).abs() < 5.0 * (0.051_f64 * 0.949 / 99_999.0).sqrt(),
-            "{p}"
-        );
+        assert!((p - 0.0510).abs() < 5.0 * (0.051_f64 * 0.949 / 99_999.0).sqrt(), "{p}");
         assert_eq!(p, sign_flip_p(&differences, 1e-12));
     }
 }

@@ -16,10 +16,7 @@ const NEWTON_STEPS: u32 = 200;
 /// # Panics
 /// If `degrees` is 0.
 pub fn t_two_sided(t: f64, degrees: u32) -> f64 {
-    assert!(
-        degrees > 0,
-        "a t distribution has at least one degree of freedom"
-    );
+    assert!(degrees > 0, "a t distribution has at least one degree of freedom");
     if t.is_nan() {
         return f64::NAN;
     }
@@ -44,8 +41,8 @@ pub fn t_two_sided(t: f64, degrees: u32) -> f64 {
 
 /// The t beyond which lies 5% of the distribution on both sides together.
 ///
-/// Newton's method on the tail, from the normal quantile. The tail is convex and the normal quantile below the root, so that
-/// the steps rise to it and never pass it by more than rounding.
+/// Newton's method on the tail, from the normal quantile. The tail is convex and the normal quantile below the root,
+/// so that the steps rise to it and never pass it by more than rounding.
 ///
 /// # Panics
 /// If `degrees` is 0.
@@ -85,11 +82,7 @@ fn half_power(x: f64, twice: u32) -> f64 {
 
 /// `1 / B(degrees/2, 1/2)`, by the recurrence of the gamma function from 1 and 2 degrees.
 fn inverse_beta_half(degrees: u32) -> f64 {
-    let (mut value, first) = if degrees % 2 == 1 {
-        (std::f64::consts::FRAC_1_PI, 1)
-    } else {
-        (0.5, 2)
-    };
+    let (mut value, first) = if degrees % 2 == 1 { (std::f64::consts::FRAC_1_PI, 1) } else { (0.5, 2) };
     for nu in (first..degrees).step_by(2) {
         value *= f64::from(nu + 1) / f64::from(nu);
     }
@@ -128,10 +121,7 @@ mod tests {
     use super::*;
 
     fn assert_close(got: f64, want: f64, relative: f64, what: &str) {
-        assert!(
-            (got - want).abs() <= relative * want.abs(),
-            "{what}: {got:e} for {want:e}"
-        );
+        assert!((got - want).abs() <= relative * want.abs(), "{what}: {got:e} for {want:e}");
     }
 
     #[test]
@@ -152,12 +142,7 @@ mod tests {
             let t_distribution = StudentsT::new(0.0, 1.0, f64::from(degrees)).unwrap();
             for t in [0.01, 0.3, 1.0, 1.7, 2.2, 3.0, 6.0, 12.0] {
                 let want = 2.0 * t_distribution.sf(t);
-                assert_close(
-                    t_two_sided(t, degrees),
-                    want,
-                    1e-10,
-                    &format!("{degrees} degrees, t = {t}"),
-                );
+                assert_close(t_two_sided(t, degrees), want, 1e-10, &format!("{degrees} degrees, t = {t}"));
             }
         }
     }
@@ -175,12 +160,7 @@ mod tests {
         for degrees in (1..200).chain([1_000, 10_000, 99_999]) {
             // The power multiplies the rounding of its base by half the degrees.
             let relative = 1e-13 + f64::from(degrees) * f64::EPSILON;
-            assert_close(
-                t_two_sided(t_critical(degrees), degrees),
-                ALPHA,
-                relative,
-                "tail",
-            );
+            assert_close(t_two_sided(t_critical(degrees), degrees), ALPHA, relative, "tail");
         }
     }
 }

@@ -14,10 +14,7 @@ pub struct Interval {
 impl Interval {
     /// `centre ± half`.
     pub fn around(centre: f64, half: f64) -> Self {
-        Self {
-            lo: centre - half,
-            hi: centre + half,
-        }
+        Self { lo: centre - half, hi: centre + half }
     }
 }
 
@@ -105,11 +102,7 @@ fn sorted(values: &[f64]) -> Vec<f64> {
 
 fn median_of_sorted(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 {
-        sorted[middle]
-    } else {
-        (sorted[middle - 1] + sorted[middle]) / 2.0
-    }
+    if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
 }
 
 fn trimmed_mean(sorted: &[f64]) -> f64 {
@@ -142,9 +135,6 @@ mod tests {
     fn the_interquartile_mean_cuts_whole_values() {
         assert_eq!(interquartile_mean(&[9.0, 1.0, 2.0]), Some(4.0));
         assert_eq!(interquartile_mean(&[9.0, 1.0, 2.0, 4.0]), Some(3.0));
-        assert_eq!(
-            interquartile_mean(&[100.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]),
-            Some(4.5)
-        );
+        assert_eq!(interquartile_mean(&[100.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]), Some(4.5));
     }
 }

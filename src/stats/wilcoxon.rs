@@ -7,10 +7,11 @@ const EXACT_PAIRS: usize = 50;
 
 /// Two-sided p of Wilcoxon's signed-rank test (Wilcoxon 1945).
 ///
-/// Zeros are dropped and ties share their mean rank, as `scipy.stats.wilcoxon(zero_method="wilcox")` does; differences tie when their
-/// magnitudes are equal in bits. Up to 50 pairs are left, the p is exact, over all signings of the ranks at hand: without ties scipy's
-/// `method="exact"`, with them its permutation method (which it takes by itself up to 13 pairs). Above, the normal approximation with the
-/// correction for ties and none for continuity, which scipy takes by itself there. Where nothing differs p is 1.
+/// Zeros are dropped and ties share their mean rank, as `scipy.stats.wilcoxon(zero_method="wilcox")` does;
+/// differences tie when their magnitudes are equal in bits. Up to 50 pairs are left, the p is exact, over all
+/// signings of the ranks at hand: without ties scipy's `method="exact"`, with them its permutation method (which it
+/// takes by itself up to 13 pairs). Above, the normal approximation with the correction for ties and none for
+/// continuity, which scipy takes by itself there. Where nothing differs p is 1.
 pub fn wilcoxon_p(differences: &[f64]) -> f64 {
     let mut kept: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
     if kept.is_empty() {
@@ -18,17 +19,8 @@ pub fn wilcoxon_p(differences: &[f64]) -> f64 {
     }
     kept.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
     let ranks = doubled_ranks(&kept);
-    let positive: u32 = kept
-        .iter()
-        .zip(&ranks)
-        .filter(|(d, _)| **d > 0.0)
-        .map(|(_, r)| r)
-        .sum();
-    if kept.len() <= EXACT_PAIRS {
-        exact(&ranks, positive)
-    } else {
-        asymptotic(&ranks, positive)
-    }
+    let positive: u32 = kept.iter().zip(&ranks).filter(|(d, _)| **d > 0.0).map(|(_, r)| r).sum();
+    if kept.len() <= EXACT_PAIRS { exact(&ranks, positive) } else { asymptotic(&ranks, positive) }
 }
 
 /// Twice the mid-rank of each value of a list sorted by magnitude: whole numbers.
@@ -75,15 +67,7 @@ mod tests {
     fn exact_values_of_the_published_table() {
         // Rank sums at the two-sided 5% level of Wilcoxon's table: n = 6: 0; n = 8: 3; n = 10: 8.
         let with_negative = |n: u32, negative: &[u32]| -> Vec<f64> {
-            (1..=n)
-                .map(|r| {
-                    if negative.contains(&r) {
-                        -f64::from(r)
-                    } else {
-                        f64::from(r)
-                    }
-                })
-                .collect()
+            (1..=n).map(|r| if negative.contains(&r) { -f64::from(r) } else { f64::from(r) }).collect()
         };
         assert_eq!(wilcoxon_p(&with_negative(6, &[])), 2.0 / 64.0);
         assert_eq!(wilcoxon_p(&with_negative(8, &[3])), 2.0 * 5.0 / 256.0);
@@ -92,10 +76,7 @@ mod tests {
 
     #[test]
     fn ties_share_ranks_and_zeros_are_dropped() {
-        assert_eq!(
-            doubled_ranks(&[1.0, -1.0, 2.0, 3.0, 3.0, -3.0]),
-            [3, 3, 6, 10, 10, 10]
-        );
+        assert_eq!(doubled_ranks(&[1.0, -1.0, 2.0, 3.0, 3.0, -3.0]), [3, 3, 6, 10, 10, 10]);
         // scipy.stats.wilcoxon([1, 1, -1, 2, 3, 0, 0]) gives 0.25, by permutation
         let p = wilcoxon_p(&[1.0, 1.0, -1.0, 2.0, 3.0, 0.0, 0.0]);
         assert_eq!(p, 0.25);
@@ -113,9 +94,7 @@ mod tests {
     #[test]
     fn many_pairs_as_scipy_approximates_them() {
         // scipy.stats.wilcoxon(d), with ties and a zero.
-        let d: Vec<f64> = (0..70)
-            .map(|i| f64::from(((i * 37) % 101 - 40_i32).div_euclid(2)) / 10.0)
-            .collect();
+        let d: Vec<f64> = (0..70).map(|i| f64::from(((i * 37) % 101 - 40_i32).div_euclid(2)) / 10.0).collect();
         let want = 0.013_408_303_006_397_771;
         let got = wilcoxon_p(&d);
         assert!((got - want).abs() <= 1e-12 * want, "{got}");

@@ -46,11 +46,7 @@ impl Results {
         let paths = self.run_paths(run);
         make_folder(paths.dir())?;
         if !paths.run_json().exists() {
-            let file = RunFile::new(
-                run.id,
-                &run.settings,
-                self.corpus_digest(&run.settings.data),
-            );
+            let file = RunFile::new(run.id, &run.settings, self.corpus_digest(&run.settings.data));
             durable::create_first(&paths.run_json(), &to_json(&file, &paths.run_json())?)?;
         }
         if paths.result().exists() && self.check_result(run)?.is_err() {
@@ -74,17 +70,13 @@ impl Results {
     }
 
     /// Records why an attempt gave no result.
-    pub fn record_failure(
-        &self,
-        attempt: &Attempt,
-        failure: &AttemptFailure,
-    ) -> Result<(), StoreError> {
+    pub fn record_failure(&self, attempt: &Attempt, failure: &AttemptFailure) -> Result<(), StoreError> {
         let path = attempt.failure();
         durable::replace(&path, &to_json(failure, &path)?)
     }
 
-    /// Publishes a run's log and result, durably and the result last, and gives back the result that counts. The first publication
-    /// wins: if there is a result by now, it stays, and is the one given back.
+    /// Publishes a run's log and result, durably and the result last, and gives back the result that counts. The
+    /// first publication wins: if there is a result by now, it stays, and is the one given back.
     ///
     /// # Errors
     /// The attempt's log is not whole, or the system refuses. The run is then unfinished, and this can be called again.
@@ -108,7 +100,8 @@ impl Results {
             }
             let log = match durable::link_first(&attempt.log(), &paths.log())? {
                 true => ours.clone(),
-                // A log without a result: an earlier attempt ended between the two. It is as good as ours, if it is whole.
+                // A log without a result: an earlier attempt ended between the two. It is as good as ours, if it is
+                // whole.
                 false => fs::read(paths.log()).context("read", &paths.log())?,
             };
             if !same_but_for_timing(&log, &ours) {
@@ -161,10 +154,7 @@ pub(super) fn last_attempt(paths: &RunPaths) -> Result<u32, StoreError> {
 pub(super) fn last_failure(paths: &RunPaths) -> Result<Option<(u32, AttemptFailure)>, StoreError> {
     let exists = Path::is_dir(paths.dir());
     let number = if exists { last_attempt(paths)? } else { 0 };
-    let attempt = Attempt {
-        number,
-        folder: paths.attempt(number),
-    };
+    let attempt = Attempt { number, folder: paths.attempt(number) };
     let Some(bytes) = durable::read_if_there(&attempt.failure())? else {
         return Ok(None);
     };

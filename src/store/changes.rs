@@ -43,17 +43,13 @@ pub(super) fn compare(old: &Value, new: &Plan) -> PlanChange {
     for (arm, old_values) in &old_arms {
         match new_arms.get(arm) {
             None => change.lines.push(format!("arm `{arm}` is gone")),
-            Some(new_values) => change
-                .lines
-                .extend(differences(arm, old_values, new_values)),
+            Some(new_values) => change.lines.extend(differences(arm, old_values, new_values)),
         }
     }
     for key in ["baseline", "metric"] {
         let (was, is) = (&old["compare"][key], &new["compare"][key]);
         if was != is {
-            change
-                .lines
-                .push(format!("compare.{key} was {was}, is {is}"));
+            change.lines.push(format!("compare.{key} was {was}, is {is}"));
         }
     }
     change.lines.extend(corpora(old, &new));
@@ -71,17 +67,12 @@ fn ids(plan: &Value) -> BTreeSet<&str> {
 fn arms(plan: &Value) -> BTreeMap<&str, Values> {
     let mut arms: BTreeMap<&str, Values> = BTreeMap::new();
     for run in runs(plan) {
-        let values = arms
-            .entry(run["arm"].as_str().unwrap_or_default())
-            .or_default();
+        let values = arms.entry(run["arm"].as_str().unwrap_or_default()).or_default();
         for (key, value) in run["settings"].as_object().into_iter().flatten() {
             // A setting that follows the seed says no more than the seed does.
             let follows = key != "seed" && key.ends_with("seed") && *value == run["seed"];
             if !follows {
-                values
-                    .entry(key.clone())
-                    .or_default()
-                    .insert(value.to_string());
+                values.entry(key.clone()).or_default().insert(value.to_string());
             }
         }
     }
@@ -91,9 +82,7 @@ fn arms(plan: &Value) -> BTreeMap<&str, Values> {
 fn differences(arm: &str, old: &Values, new: &Values) -> Vec<String> {
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let none = BTreeSet::new();
-    let differing = keys
-        .into_iter()
-        .filter(|key| old.get(*key) != new.get(*key));
+    let differing = keys.into_iter().filter(|key| old.get(*key) != new.get(*key));
     differing
         .map(|key| {
             let (was, is) = (old.get(key).unwrap_or(&none), new.get(key).unwrap_or(&none));
@@ -119,15 +108,9 @@ fn list(values: &BTreeSet<String>) -> String {
 fn corpora(old: &Value, new: &Value) -> Vec<String> {
     let digests = |plan: &Value| -> BTreeMap<String, String> {
         let corpora = plan["corpora"].as_array().into_iter().flatten();
-        corpora
-            .map(|c| (c["path"].to_string(), c["digest"].to_string()))
-            .collect()
+        corpora.map(|c| (c["path"].to_string(), c["digest"].to_string())).collect()
     };
     let (old, new) = (digests(old), digests(new));
-    let changed = new
-        .iter()
-        .filter(|(path, digest)| old.get(*path).is_some_and(|was| was != *digest));
-    changed
-        .map(|(path, _)| format!("corpus {path}: its bytes are no longer the same"))
-        .collect()
+    let changed = new.iter().filter(|(path, digest)| old.get(*path).is_some_and(|was| was != *digest));
+    changed.map(|(path, _)| format!("corpus {path}: its bytes are no longer the same")).collect()
 }

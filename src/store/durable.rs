@@ -40,9 +40,7 @@ pub(crate) fn link_first(file: &Path, name: &Path) -> Result<bool, StoreError> {
 fn no_links(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errnos = [Errno::PERM, Errno::OPNOTSUPP, Errno::NOSYS, Errno::MLINK];
-    errnos
-        .iter()
-        .any(|e| error.raw_os_error() == Some(e.raw_os_error()))
+    errnos.iter().any(|e| error.raw_os_error() == Some(e.raw_os_error()))
 }
 
 fn copy_first(file: &Path, name: &Path) -> Result<bool, StoreError> {
@@ -112,24 +110,15 @@ pub(crate) struct NewFile {
 impl NewFile {
     pub(crate) fn create(target: &Path) -> Result<Self, StoreError> {
         let (temporary, file) = Temporary::create(target)?;
-        Ok(Self {
-            temporary,
-            target: target.to_owned(),
-            file: BufWriter::with_capacity(1 << 16, file),
-        })
+        Ok(Self { temporary, target: target.to_owned(), file: BufWriter::with_capacity(1 << 16, file) })
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        self.file
-            .write_all(bytes)
-            .context(&writing(bytes.len()), &self.target)
+        self.file.write_all(bytes).context(&writing(bytes.len()), &self.target)
     }
 
     pub(crate) fn finish(self) -> Result<(), StoreError> {
-        let file = self
-            .file
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error);
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
         let file = file.context("write", &self.target)?;
         file.sync_all().context("flush", &self.target)?;
         self.temporary.rename(&self.target)
@@ -149,19 +138,14 @@ impl Temporary {
         let process = std::process::id();
         let path = target.with_file_name(format!(".{name}.{process}-{count}{TEMPORARY}"));
         // A file of this name can only be one that a dead process of the same number left.
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&path);
+        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
         let file = file.context("create", target)?;
         Ok((Self { path }, file))
     }
 
     fn write(target: &Path, bytes: &[u8]) -> Result<Self, StoreError> {
         let (temporary, mut file) = Self::create(target)?;
-        file.write_all(bytes)
-            .context(&writing(bytes.len()), target)?;
+        file.write_all(bytes).context(&writing(bytes.len()), target)?;
         file.sync_all().context("flush", target)?;
         Ok(temporary)
     }
@@ -189,9 +173,7 @@ mod tests {
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
-        let mut names: Vec<String> = entries
-            .map(|e| e.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -244,14 +226,8 @@ mod tests {
             eprintln!("SKIPPED a_full_disk_is_named_with_path_and_bytes: no /dev/full");
             return;
         };
-        let error = full
-            .write_all(b"12345")
-            .context(&writing(5), Path::new("/r/x"))
-            .unwrap_err();
-        assert_eq!(
-            error.full_text(),
-            "cannot write 5 bytes to /r/x: No space left on device (os error 28)"
-        );
+        let error = full.write_all(b"12345").context(&writing(5), Path::new("/r/x")).unwrap_err();
+        assert_eq!(error.full_text(), "cannot write 5 bytes to /r/x: No space left on device (os error 28)");
         assert!(error.is_disk_full());
     }
 }

@@ -91,10 +91,6 @@ pub(crate) trait Context<T> {
 
 impl<T> Context<T> for io::Result<T> {
     fn context(self, action: &str, path: &Path) -> Result<T, StoreError> {
-        self.map_err(|source| StoreError::Io {
-            action: action.to_owned(),
-            path: path.to_owned(),
-            source,
-        })
+        self.map_err(|source| StoreError::Io { action: action.to_owned(), path: path.to_owned(), source })
     }
 }

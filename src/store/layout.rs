@@ -5,12 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::run::RunId;
 
 /// The four tables of a results folder.
-pub const TABLES: [&str; 4] = [
-    "comparison.csv",
-    "summary.csv",
-    "comparisons.csv",
-    "curves.csv",
-];
+pub const TABLES: [&str; 4] = ["comparison.csv", "summary.csv", "comparisons.csv", "curves.csv"];
 
 /// Prefix of the controller's lock, which a number follows.
 pub(super) const LOCK_PREFIX: &str = "controller.";
@@ -128,18 +123,9 @@ mod tests {
         assert_eq!(id_of_folder("sr4_lr0.001_s1234-0123456789abcdef"), Some(id));
         assert_eq!(id_of_folder("any-name-at-all-0123456789abcdef"), Some(id));
         assert_eq!(id_of_folder("-0123456789abcdef"), Some(id));
-        for other in [
-            "0123456789abcdef",
-            "x-0123456789abcde",
-            "x-0123456789ABCDEF",
-            "x-0123456789abcdef.old",
-            "",
-        ] {
+        for other in ["0123456789abcdef", "x-0123456789abcde", "x-0123456789ABCDEF", "x-0123456789abcdef.old", ""] {
             assert_eq!(id_of_folder(other), None, "{other}");
         }
-        assert_eq!(
-            (attempt_number("attempt-12"), attempt_number("attempt-x")),
-            (Some(12), None)
-        );
+        assert_eq!((attempt_number("attempt-12"), attempt_number("attempt-x")), (Some(12), None));
     }
 }

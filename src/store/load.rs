@@ -49,28 +49,21 @@ pub struct Loaded {
 impl Results {
     /// Reads the states of all runs of the plan.
     ///
-    /// A result counts only if it holds together: result.json is readable and of that run, and log.csv has the digest that it names. If not, the run is unfinished
-    /// and a warning names the file and the fault; when it is attempted again, the files are put aside, never removed.
+    /// A result counts only if it holds together: result.json is readable and of that run, and log.csv has the digest
+    /// that it names. If not, the run is unfinished and a warning names the file and the fault; when it is attempted
+    /// again, the files are put aside, never removed.
     pub fn load(&self, plan: &Plan) -> Result<Loaded, StoreError> {
-        let read: Result<Vec<_>, StoreError> =
-            plan.runs.par_iter().map(|run| self.state(run)).collect();
+        let read: Result<Vec<_>, StoreError> = plan.runs.par_iter().map(|run| self.state(run)).collect();
         let (mut states, mut warnings) = (Vec::new(), Vec::new());
         for (state, warning) in read? {
             states.push(state);
             warnings.extend(warning);
         }
         let planned: std::collections::BTreeSet<_> = plan.runs.iter().map(|run| run.id).collect();
-        let strangers = self
-            .folders()
-            .iter()
-            .filter(|(id, _)| !planned.contains(id));
+        let strangers = self.folders().iter().filter(|(id, _)| !planned.contains(id));
         let mut strangers: Vec<String> = strangers.map(|(_, name)| name.clone()).collect();
         strangers.sort();
-        Ok(Loaded {
-            states,
-            strangers,
-            warnings,
-        })
+        Ok(Loaded { states, strangers, warnings })
     }
 
     /// The result of a run, if it has one that holds together.
@@ -83,10 +76,7 @@ impl Results {
         let warning = if paths.result().exists() {
             match self.check_result(run)? {
                 Ok(result) => return Ok((RunState::Ended(Box::new(result)), None)),
-                Err(why) => Some(format!(
-                    "{}: {why}; the run counts as unfinished",
-                    paths.dir().display()
-                )),
+                Err(why) => Some(format!("{}: {why}; the run counts as unfinished", paths.dir().display())),
             }
         } else {
             None
@@ -99,10 +89,7 @@ impl Results {
     }
 
     /// The result.json that is there, held against its run and log; the inner error says what does not fit.
-    pub(super) fn check_result(
-        &self,
-        run: &PlannedRun,
-    ) -> Result<Result<StoredResult, String>, StoreError> {
+    pub(super) fn check_result(&self, run: &PlannedRun) -> Result<Result<StoredResult, String>, StoreError> {
         let paths = self.run_paths(run);
         let log = read_if_there(&paths.log())?;
         let Some(bytes) = read_if_there(&paths.result())? else {

@@ -1,9 +1,10 @@
 //! One controller on a folder at a time.
 //!
-//! A controller holds a folder by the file `controller.<n>`, made exclusively, which says who it is; the highest number holds. A lock
-//! whose process is provably dead is taken over by making the next number, so that of two that try only one succeeds; the
-//! loser finds a living holder. A process is provably dead if it would be visible here (same boot and same pid namespace) and is gone or
-//! is another one by its start time, or if this same machine has been booted since.
+//! A controller holds a folder by the file `controller.<n>`, made exclusively, which says who it is; the highest
+//! number holds. A lock whose process is provably dead is taken over by making the next number, so that of two that
+//! try only one succeeds; the loser finds a living holder. A process is provably dead if it would be visible here
+//! (same boot and same pid namespace) and is gone or is another one by its start time, or if this same machine has
+//! been booted since.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,12 +32,7 @@ struct Holder {
 
 impl Holder {
     fn this_process() -> Self {
-        let line = |path: &str| {
-            fs::read_to_string(path)
-                .unwrap_or_default()
-                .trim()
-                .to_owned()
-        };
+        let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
         let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
         let pid = std::process::id();
         Self {
@@ -54,18 +50,13 @@ impl Holder {
             return false;
         }
         if self.boot != here.boot {
-            return !here.machine.is_empty()
-                && self.machine == here.machine
-                && self.host == here.host;
+            return !here.machine.is_empty() && self.machine == here.machine && self.host == here.host;
         }
         self.pid_namespace == here.pid_namespace && !self.is_running()
     }
 
     fn is_running(&self) -> bool {
-        let Some(pid) = i32::try_from(self.pid)
-            .ok()
-            .and_then(rustix::process::Pid::from_raw)
-        else {
+        let Some(pid) = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw) else {
             return false;
         };
         if rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
@@ -82,10 +73,7 @@ impl Holder {
 
 /// The name of this host.
 pub fn host_name() -> String {
-    rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned()
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// When a process started, in clock ticks since the boot; 0 for one that has ended and is not yet waited for.
@@ -126,17 +114,13 @@ impl Lock {
                 Ok(true) => return Self { path }.settle(dir, &here),
                 Ok(false) => {}
                 // The one that holds the folder by now may have cleared this temporary file away.
-                Err(StoreError::Io { source, .. })
-                    if source.kind() == std::io::ErrorKind::NotFound && dir.is_dir() => {}
+                Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound && dir.is_dir() => {
+                }
                 Err(error) => return Err(error),
             }
         }
         let path = dir.join(format!("{LOCK_PREFIX}1"));
-        Err(StoreError::Held {
-            dir: dir.to_owned(),
-            holder: "controllers that come and go".to_owned(),
-            lock: path,
-        })
+        Err(StoreError::Held { dir: dir.to_owned(), holder: "controllers that come and go".to_owned(), lock: path })
     }
 
     /// Looks again: a lock that was given back and taken anew under a lower number in between wins.
@@ -165,11 +149,7 @@ impl Drop for Lock {
 }
 
 fn held(dir: &Path, holder: &Holder, lock: &Path) -> StoreError {
-    StoreError::Held {
-        dir: dir.to_owned(),
-        holder: holder.text(),
-        lock: lock.to_owned(),
-    }
+    StoreError::Held { dir: dir.to_owned(), holder: holder.text(), lock: lock.to_owned() }
 }
 
 /// The locks of a folder by ascending number.
@@ -222,11 +202,7 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = child.id();
         child.wait().unwrap();
-        Holder {
-            pid,
-            start: 1,
-            ..Holder::this_process()
-        }
+        Holder { pid, start: 1, ..Holder::this_process() }
     }
 
     #[test]
@@ -258,33 +234,22 @@ mod tests {
     #[test]
     fn a_process_number_that_was_given_anew_is_dead() {
         let here = Holder::this_process();
-        let earlier = Holder {
-            start: here.start - 1,
-            ..here.clone()
-        };
+        let earlier = Holder { start: here.start - 1, ..here.clone() };
         assert!(earlier.is_provably_dead(&here));
         assert!(!here.is_provably_dead(&here));
     }
 
     #[test]
     fn a_process_that_ended_and_is_not_waited_for_is_dead() {
-        let mut child = std::process::Command::new("cat")
-            .stdin(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let here = Holder::this_process();
         let pid = child.id();
-        let holder = Holder {
-            pid,
-            start: process_start(pid).unwrap(),
-            ..here.clone()
-        };
+        let holder = Holder { pid, start: process_start(pid).unwrap(), ..here.clone() };
         assert!(!holder.is_provably_dead(&here));
         drop(child.stdin.take());
         // Waits for the end and leaves the process to be waited for.
         let pid = rustix::process::Pid::from_child(&child);
-        let options =
-            rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+        let options = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
         rustix::process::waitid(rustix::process::WaitId::Pid(pid), options).unwrap();
         assert!(holder.is_provably_dead(&here));
         child.wait().unwrap();
@@ -293,30 +258,13 @@ mod tests {
     #[test]
     fn what_cannot_be_seen_is_not_dead() {
         let here = Holder::this_process();
-        let elsewhere = Holder {
-            boot: "another".into(),
-            host: "other".into(),
-            ..dead()
-        };
+        let elsewhere = Holder { boot: "another".into(), host: "other".into(), ..dead() };
         assert!(!elsewhere.is_provably_dead(&here));
-        let hidden = Holder {
-            pid_namespace: "pid:[1]".into(),
-            ..dead()
-        };
+        let hidden = Holder { pid_namespace: "pid:[1]".into(), ..dead() };
         assert!(!hidden.is_provably_dead(&here));
-        let before = Holder {
-            boot: "before".into(),
-            machine: "m".into(),
-            ..dead()
-        };
-        let here = Holder {
-            machine: "m".into(),
-            ..here
-        };
-        assert!(
-            before.is_provably_dead(&here),
-            "this machine has been booted since"
-        );
+        let before = Holder { boot: "before".into(), machine: "m".into(), ..dead() };
+        let here = Holder { machine: "m".into(), ..here };
+        assert!(before.is_provably_dead(&here), "this machine has been booted since");
     }
 
     #[test]

@@ -30,12 +30,7 @@ pub fn format_row(out: &mut String, row: &Row, absent: &str) {
         cfmt::general(out, x, 4);
     }
     let t = row.timing;
-    for (x, places) in [
-        (t.step_sec, 4),
-        (t.tok_per_sec, 1),
-        (t.elapsed_sec, 2),
-        (t.eta_sec, 2),
-    ] {
+    for (x, places) in [(t.step_sec, 4), (t.tok_per_sec, 1), (t.elapsed_sec, 2), (t.eta_sec, 2)] {
         out.push(',');
         cfmt::fixed(out, x, places);
     }
@@ -49,17 +44,7 @@ pub fn format_row(out: &mut String, row: &Row, absent: &str) {
 }
 
 fn panel_values(p: &Panel) -> [f64; 9] {
-    [
-        p.churn,
-        p.pct_neg,
-        p.pct_zero,
-        p.pct_pos,
-        p.rail_pct,
-        p.dead_pct,
-        p.scale_mean,
-        p.scale_min,
-        p.scale_max,
-    ]
+    [p.churn, p.pct_neg, p.pct_zero, p.pct_pos, p.rail_pct, p.dead_pct, p.scale_mean, p.scale_min, p.scale_max]
 }
 
 /// Writes a log line by line: each row reaches the file at once and in one piece.
@@ -74,11 +59,7 @@ impl LogWriter {
     /// Creates the file, which must not be there, and writes the header.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
         let file = File::create_new(path).context("create", path)?;
-        let mut writer = Self {
-            file,
-            path: path.to_owned(),
-            line: LOG_HEADER.to_owned(),
-        };
+        let mut writer = Self { file, path: path.to_owned(), line: LOG_HEADER.to_owned() };
         writer.write_line()?;
         Ok(writer)
     }
@@ -116,10 +97,8 @@ pub struct ReadLog {
 /// file and line; any other line that is not a row is an error.
 pub fn read_log(path: &Path) -> Result<ReadLog, StoreError> {
     let text = fs::read_to_string(path).context("read", path)?;
-    let broken = |line: usize, why: &str| StoreError::BrokenLog {
-        path: path.to_owned(),
-        why: format!("line {line}: {why}"),
-    };
+    let broken =
+        |line: usize, why: &str| StoreError::BrokenLog { path: path.to_owned(), why: format!("line {line}: {why}") };
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     let mut lines = text[..whole].lines();
     if lines.next() != Some(LOG_HEADER) {
@@ -130,28 +109,19 @@ pub fn read_log(path: &Path) -> Result<ReadLog, StoreError> {
         rows.push(parse_row(line).map_err(|why| broken(i + 2, &why))?);
     }
     let cut_off = (path.display(), rows.len() + 2);
-    let warning = (whole < text.len()).then(|| {
-        format!(
-            "{}:{}: the last line is cut off and left out",
-            cut_off.0, cut_off.1
-        )
-    });
+    let warning =
+        (whole < text.len()).then(|| format!("{}:{}: the last line is cut off and left out", cut_off.0, cut_off.1));
     Ok(ReadLog { rows, warning })
 }
 
 fn parse_row(line: &str) -> Result<Row, String> {
     let cells: Vec<&str> = line.split(',').collect();
     if cells.len() != COLUMNS {
-        return Err(format!(
-            "{} values where {COLUMNS} are expected",
-            cells.len()
-        ));
+        return Err(format!("{} values where {COLUMNS} are expected", cells.len()));
     }
     let number = |i: usize| -> Result<f64, String> {
         let name = LOG_HEADER.split(',').nth(i).unwrap_or_default();
-        cells[i]
-            .parse()
-            .map_err(|_| format!("`{}` is not a number ({name})", cells[i]))
+        cells[i].parse().map_err(|_| format!("`{}` is not a number ({name})", cells[i]))
     };
     let absent = cells[10..].iter().all(|c| matches!(*c, "" | "-"));
     let panel = || -> Result<Panel, String> {
@@ -168,34 +138,22 @@ fn parse_row(line: &str) -> Result<Row, String> {
         })
     };
     Ok(Row {
-        step: cells[0]
-            .parse()
-            .map_err(|_| format!("`{}` is not a step", cells[0]))?,
+        step: cells[0].parse().map_err(|_| format!("`{}` is not a step", cells[0]))?,
         train_bpb: number(1)?,
         val_bpb: number(2)?,
         val_acc: number(3)?,
         grad_norm: number(4)?,
         lr: number(5)?,
         panel: if absent { None } else { Some(panel()?) },
-        timing: Timing {
-            step_sec: number(6)?,
-            tok_per_sec: number(7)?,
-            elapsed_sec: number(8)?,
-            eta_sec: number(9)?,
-        },
+        timing: Timing { step_sec: number(6)?, tok_per_sec: number(7)?, elapsed_sec: number(8)?, eta_sec: number(9)? },
     })
 }
 
 /// The bytes of a log's rows, without the header; an error if it does not begin with the header or its last line is cut
 /// off.
 pub(crate) fn rows_of<'a>(path: &Path, log: &'a [u8]) -> Result<&'a [u8], StoreError> {
-    let broken = |why: &str| StoreError::BrokenLog {
-        path: path.to_owned(),
-        why: why.to_owned(),
-    };
-    let rows = log
-        .strip_prefix(LOG_HEADER.as_bytes())
-        .and_then(|rest| rest.strip_prefix(b"\n"));
+    let broken = |why: &str| StoreError::BrokenLog { path: path.to_owned(), why: why.to_owned() };
+    let rows = log.strip_prefix(LOG_HEADER.as_bytes()).and_then(|rest| rest.strip_prefix(b"\n"));
     let rows = rows.ok_or_else(|| broken("it does not begin with a log's header"))?;
     match rows.last() {
         None | Some(b'\n') => Ok(rows),
@@ -207,9 +165,7 @@ pub(crate) fn rows_of<'a>(path: &Path, log: &'a [u8]) -> Result<&'a [u8], StoreE
 pub(crate) fn same_but_for_timing(a: &[u8], b: &[u8]) -> bool {
     fn stable(line: &[u8]) -> impl Iterator<Item = &[u8]> {
         let cells = line.split(|c| *c == b',').enumerate();
-        cells
-            .filter(|(i, _)| !TIMING.contains(i))
-            .map(|(_, cell)| cell)
+        cells.filter(|(i, _)| !TIMING.contains(i)).map(|(_, cell)| cell)
     }
     let (mut a, mut b) = (a.split(|c| *c == b'\n'), b.split(|c| *c == b'\n'));
     loop {
@@ -244,12 +200,7 @@ mod tests {
                 scale_min: 0.058_46,
                 scale_max: 0.233_84,
             }),
-            timing: Timing {
-                step_sec: 0.024_96,
-                tok_per_sec: 20_512.82,
-                elapsed_sec: 1.004,
-                eta_sec: 0.0,
-            },
+            timing: Timing { step_sec: 0.024_96, tok_per_sec: 20_512.82, elapsed_sec: 1.004, eta_sec: 0.0 },
         }
     }
 
@@ -289,10 +240,7 @@ mod tests {
             assert_eq!(read_log(&path).unwrap().rows.len() as u64, step + 1);
         }
         let error = LogWriter::create(&path).unwrap_err().full_text();
-        assert!(
-            error.contains("cannot create") && error.contains("File exists"),
-            "{error}"
-        );
+        assert!(error.contains("cannot create") && error.contains("File exists"), "{error}");
     }
 
     #[test]
@@ -306,10 +254,7 @@ mod tests {
         fs::write(&path, whole.clone() + "1,7.9").unwrap();
         let read = read_log(&path).unwrap();
         assert_eq!(read.rows.len(), 1);
-        let warning = format!(
-            "{}:3: the last line is cut off and left out",
-            path.display()
-        );
+        let warning = format!("{}:3: the last line is cut off and left out", path.display());
         assert_eq!(read.warning, Some(warning));
 
         let error_for = |text: &str| {
@@ -325,10 +270,7 @@ mod tests {
             error_for(&whole.replacen("8.00000", "x", 1)),
             "LOG is not a whole log: line 2: `x` is not a number (train_bpb)"
         );
-        assert_eq!(
-            error_for(""),
-            "LOG is not a whole log: line 1: the header of a log is expected"
-        );
+        assert_eq!(error_for(""), "LOG is not a whole log: line 1: the header of a log is expected");
     }
 
     #[test]

@@ -55,13 +55,9 @@ impl StoredResult {
 
     /// Reads result.json and holds it against its run and its log; the error says what does not fit.
     pub(super) fn check(bytes: &[u8], id: RunId, log: Option<&[u8]>) -> Result<Self, String> {
-        let result: Self = serde_json::from_slice(bytes)
-            .map_err(|e| format!("result.json cannot be read: {e}"))?;
+        let result: Self = serde_json::from_slice(bytes).map_err(|e| format!("result.json cannot be read: {e}"))?;
         if result.format != FORMAT {
-            return Err(format!(
-                "result.json has format {}, not {FORMAT}",
-                result.format
-            ));
+            return Err(format!("result.json has format {}, not {FORMAT}", result.format));
         }
         if result.run_id != id {
             return Err(format!("result.json is of run {}", result.run_id));
@@ -90,13 +86,7 @@ pub struct RunFile {
 
 impl RunFile {
     pub(super) fn new(run_id: RunId, settings: &Settings, corpus_digest: Option<String>) -> Self {
-        Self {
-            format: FORMAT,
-            run_id,
-            numerics: NUMERICS,
-            corpus_digest,
-            settings: settings.clone(),
-        }
+        Self { format: FORMAT, run_id, numerics: NUMERICS, corpus_digest, settings: settings.clone() }
     }
 }
 

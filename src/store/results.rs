@@ -43,13 +43,9 @@ impl Results {
     /// Opens `<root>/<plan's name>` for writing, or makes it, and writes sweep.toml and plan.json into it.
     ///
     /// # Errors
-    /// The place is a file, another sweep's folder or no results folder, another controller works on it, or the system refuses. Nothing has
-    /// been written then.
-    pub fn open_or_create(
-        root: &Path,
-        plan: &Plan,
-        sweep_toml: &str,
-    ) -> Result<Opened, StoreError> {
+    /// The place is a file, another sweep's folder or no results folder, another controller works on it, or the
+    /// system refuses. Nothing has been written then.
+    pub fn open_or_create(root: &Path, plan: &Plan, sweep_toml: &str) -> Result<Opened, StoreError> {
         let layout = Layout::new(root.join(&plan.name));
         let dir = layout.dir();
         let exists = dir.symlink_metadata().is_ok();
@@ -63,24 +59,13 @@ impl Results {
 
         // Read again: whoever held the folder until now may have changed it.
         let old = read_plan(&layout, plan)?;
-        let change = old
-            .as_ref()
-            .map_or_else(PlanChange::default, |old| changes::compare(old, plan));
+        let change = old.as_ref().map_or_else(PlanChange::default, |old| changes::compare(old, plan));
         durable::remove_stale(layout.dir())?;
         let folders = scan_runs(&layout)?;
         write_if_changed(&layout.sweep_toml(), sweep_toml.as_bytes())?;
         write_if_changed(&layout.plan(), &to_json(plan, &layout.plan())?)?;
-        let results = Self {
-            layout,
-            corpora: plan.corpora.clone(),
-            folders,
-            _lock: lock,
-        };
-        Ok(Opened {
-            results,
-            created: old.is_none(),
-            change,
-        })
+        let results = Self { layout, corpora: plan.corpora.clone(), folders, _lock: lock };
+        Ok(Opened { results, created: old.is_none(), change })
     }
 
     /// The folder's paths.
@@ -90,8 +75,7 @@ impl Results {
 
     /// The folder of a planned run, which may not be there yet: the one that has its id, whatever its name.
     pub fn run_paths(&self, run: &PlannedRun) -> RunPaths {
-        self.layout
-            .run(self.folders.get(&run.id).unwrap_or(&run.folder))
+        self.layout.run(self.folders.get(&run.id).unwrap_or(&run.folder))
     }
 
     /// Writes a table in place of the one that may be there.
@@ -138,17 +122,11 @@ fn read_plan(layout: &Layout, plan: &Plan) -> Result<Option<Value>, StoreError> 
     let path = layout.plan();
     let Some(bytes) = durable::read_if_there(&path)? else {
         return match foreign_entry(layout.dir())? {
-            Some(entry) => Err(StoreError::Foreign {
-                dir: layout.dir().to_owned(),
-                entry,
-            }),
+            Some(entry) => Err(StoreError::Foreign { dir: layout.dir().to_owned(), entry }),
             None => Ok(None),
         };
     };
-    let bad = |why: String| StoreError::BadPlan {
-        path: path.clone(),
-        why,
-    };
+    let bad = |why: String| StoreError::BadPlan { path: path.clone(), why };
     let old: Value = serde_json::from_slice(&bytes).map_err(|e| bad(e.to_string()))?;
     let (Some(name), true) = (old["name"].as_str(), old["runs"].is_array()) else {
         return Err(bad("it has no name and runs".to_owned()));
@@ -167,11 +145,7 @@ fn read_plan(layout: &Layout, plan: &Plan) -> Result<Option<Value>, StoreError> 
 fn foreign_entry(dir: &Path) -> Result<Option<String>, StoreError> {
     let mut foreign = Vec::new();
     for entry in fs::read_dir(dir).context("read", dir)? {
-        let name = entry
-            .context("read", dir)?
-            .file_name()
-            .to_string_lossy()
-            .into_owned();
+        let name = entry.context("read", dir)?.file_name().to_string_lossy().into_owned();
         let ours = FIRST_NAMES.contains(&name.as_str()) || durable::is_temporary(&name);
         if !ours && lock::lock_number(&name).is_none() {
             foreign.push(name);

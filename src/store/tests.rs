@@ -15,9 +15,7 @@ fn open(root: &Path, plan: &Plan) -> Opened {
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> = entries
-        .map(|e| e.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -29,10 +27,7 @@ fn a_run_from_plan_to_result() {
     let opened = open(root.path(), &plan);
     assert!(opened.created && opened.change.is_empty());
     let results = opened.results;
-    assert_eq!(
-        results.load(&plan).unwrap().states,
-        vec![RunState::Unfinished; 4]
-    );
+    assert_eq!(results.load(&plan).unwrap().states, vec![RunState::Unfinished; 4]);
 
     let run = &plan.runs[2];
     let attempt = results.begin_attempt(run).unwrap();
@@ -40,18 +35,12 @@ fn a_run_from_plan_to_result() {
     assert!(attempt.folder.is_absolute());
     write_log(&attempt, 10.0);
     let outcome = finished(2.25, Some(2.5));
-    let stored = results
-        .publish(run, &attempt, &outcome, &execution(1, "0"))
-        .unwrap();
+    let stored = results.publish(run, &attempt, &outcome, &execution(1, "0")).unwrap();
     assert_eq!(stored.outcome, outcome);
 
     let paths = results.run_paths(run);
-    assert_eq!(
-        names(paths.dir()),
-        ["attempt-1", "log.csv", "result.json", "run.json"]
-    );
-    let run_json: serde_json::Value =
-        serde_json::from_slice(&fs::read(paths.run_json()).unwrap()).unwrap();
+    assert_eq!(names(paths.dir()), ["attempt-1", "log.csv", "result.json", "run.json"]);
+    let run_json: serde_json::Value = serde_json::from_slice(&fs::read(paths.run_json()).unwrap()).unwrap();
     assert_eq!(run_json["run_id"], run.id.to_string());
     assert_eq!(run_json["corpus_digest"], "c0ffee");
     assert_eq!(run_json["settings"]["seed"], 2);
@@ -87,10 +76,7 @@ fn attempts_are_numbered_and_unused_ones_taken_back() {
     write_log(&first, 1.0);
     results.release(&first);
     assert!(first.log().exists(), "what has files stays");
-    assert_eq!(
-        (first.number, results.begin_attempt(run).unwrap().number),
-        (1, 2)
-    );
+    assert_eq!((first.number, results.begin_attempt(run).unwrap().number), (1, 2));
 }
 
 #[test]
@@ -99,24 +85,14 @@ fn the_first_publication_wins() {
     let plan = plan(&[("adamw", &[])], &[1]);
     let results = open(root.path(), &plan).results;
     let run = &plan.runs[0];
-    let (first, second) = (
-        results.begin_attempt(run).unwrap(),
-        results.begin_attempt(run).unwrap(),
-    );
+    let (first, second) = (results.begin_attempt(run).unwrap(), results.begin_attempt(run).unwrap());
     write_log(&first, 1.0);
     write_log(&second, 2.0);
     let outcome = finished(2.0, None);
-    results
-        .publish(run, &first, &outcome, &execution(1, "0"))
-        .unwrap();
-    let counts = results
-        .publish(run, &second, &outcome, &execution(2, "1"))
-        .unwrap();
+    results.publish(run, &first, &outcome, &execution(1, "0")).unwrap();
+    let counts = results.publish(run, &second, &outcome, &execution(2, "1")).unwrap();
     assert_eq!(counts.execution, execution(1, "0"));
-    assert_eq!(
-        fs::read(results.run_paths(run).log()).unwrap(),
-        fs::read(first.log()).unwrap()
-    );
+    assert_eq!(fs::read(results.run_paths(run).log()).unwrap(), fs::read(first.log()).unwrap());
 }
 
 #[test]
@@ -126,10 +102,7 @@ fn a_log_left_by_a_killed_publication_is_adopted_if_it_is_the_same() {
     let results = open(root.path(), &plan).results;
     let outcome = finished(2.0, None);
     for (run, same) in plan.runs.iter().zip([true, false]) {
-        let (first, second) = (
-            results.begin_attempt(run).unwrap(),
-            results.begin_attempt(run).unwrap(),
-        );
+        let (first, second) = (results.begin_attempt(run).unwrap(), results.begin_attempt(run).unwrap());
         write_log(&first, 1.0);
         if same {
             write_log(&second, 2.0);
@@ -139,14 +112,9 @@ fn a_log_left_by_a_killed_publication_is_adopted_if_it_is_the_same() {
         }
         let paths = results.run_paths(run);
         fs::hard_link(first.log(), paths.log()).unwrap(); // and no result
-        results
-            .publish(run, &second, &outcome, &execution(2, "0"))
-            .unwrap();
+        results.publish(run, &second, &outcome, &execution(2, "0")).unwrap();
         let kept = if same { &first } else { &second };
-        assert_eq!(
-            fs::read(paths.log()).unwrap(),
-            fs::read(kept.log()).unwrap()
-        );
+        assert_eq!(fs::read(paths.log()).unwrap(), fs::read(kept.log()).unwrap());
         assert!(results.finished(run).unwrap().is_some());
         assert_eq!(paths.dir().join("damaged-1/log.csv").exists(), !same);
     }
@@ -158,22 +126,10 @@ fn a_log_that_is_not_whole_is_not_published() {
     let plan = plan(&[("adamw", &[])], &[1]);
     let results = open(root.path(), &plan).results;
     let attempt = results.begin_attempt(&plan.runs[0]).unwrap();
-    for (text, why) in [
-        ("step\n", "it does not begin with a log's header"),
-        ("0,1", "its last line is cut off"),
-    ] {
-        let text = if text.starts_with('0') {
-            format!("{LOG_HEADER}\n{text}")
-        } else {
-            text.to_owned()
-        };
+    for (text, why) in [("step\n", "it does not begin with a log's header"), ("0,1", "its last line is cut off")] {
+        let text = if text.starts_with('0') { format!("{LOG_HEADER}\n{text}") } else { text.to_owned() };
         fs::write(attempt.log(), text).unwrap();
-        let error = results.publish(
-            &plan.runs[0],
-            &attempt,
-            &finished(2.0, None),
-            &execution(1, "0"),
-        );
+        let error = results.publish(&plan.runs[0], &attempt, &finished(2.0, None), &execution(1, "0"));
         let want = format!("{} is not a whole log: {why}", attempt.log().display());
         assert_eq!(error.unwrap_err().full_text(), want);
     }
@@ -189,9 +145,7 @@ fn files_that_do_not_hold_together_are_warned_of_and_put_aside() {
         publish(&results, run, &finished(2.0, None), 1.0);
     }
     let paths = |i: usize| results.run_paths(&plan.runs[i]);
-    let digit = fs::read_to_string(paths(0).log())
-        .unwrap()
-        .replacen("8.00000", "7.00000", 1);
+    let digit = fs::read_to_string(paths(0).log()).unwrap().replacen("8.00000", "7.00000", 1);
     fs::remove_file(paths(0).log()).unwrap();
     fs::write(paths(0).log(), &digit).unwrap();
     fs::write(paths(1).result(), "{").unwrap();
@@ -206,41 +160,17 @@ fn files_that_do_not_hold_together_are_warned_of_and_put_aside() {
         "log.csv is missing".to_owned(),
         format!("result.json is of run {fourth}"),
     ];
-    let want: Vec<String> = (0..4)
-        .map(|i| {
-            format!(
-                "{}: {}; the run counts as unfinished",
-                paths(i).dir().display(),
-                whys[i]
-            )
-        })
-        .collect();
+    let want: Vec<String> =
+        (0..4).map(|i| format!("{}: {}; the run counts as unfinished", paths(i).dir().display(), whys[i])).collect();
     assert_eq!(loaded.warnings, want);
-    assert_eq!(
-        loaded
-            .states
-            .iter()
-            .filter(|s| s.result().is_some())
-            .count(),
-        1
-    );
+    assert_eq!(loaded.states.iter().filter(|s| s.result().is_some()).count(), 1);
 
     let attempt = results.begin_attempt(&plan.runs[0]).unwrap();
     assert_eq!(attempt.number, 2);
-    assert_eq!(
-        fs::read_to_string(paths(0).dir().join("damaged-1/log.csv")).unwrap(),
-        digit
-    );
+    assert_eq!(fs::read_to_string(paths(0).dir().join("damaged-1/log.csv")).unwrap(), digit);
     assert!(paths(0).dir().join("damaged-1/result.json").exists());
     write_log(&attempt, 1.0);
-    results
-        .publish(
-            &plan.runs[0],
-            &attempt,
-            &finished(2.0, None),
-            &execution(2, "0"),
-        )
-        .unwrap();
+    results.publish(&plan.runs[0], &attempt, &finished(2.0, None), &execution(2, "0")).unwrap();
     assert!(results.finished(&plan.runs[0]).unwrap().is_some());
 }
 
@@ -257,10 +187,7 @@ fn the_last_attempts_failure_is_the_runs_state() {
     };
     let attempt = results.begin_attempt(run).unwrap();
     results.record_failure(&attempt, &failure).unwrap();
-    let failed = RunState::Failed {
-        attempt: 1,
-        failure,
-    };
+    let failed = RunState::Failed { attempt: 1, failure };
     assert_eq!(results.load(&plan).unwrap().states, [failed]);
     results.begin_attempt(run).unwrap();
     assert_eq!(results.load(&plan).unwrap().states, [RunState::Unfinished]);
@@ -270,12 +197,7 @@ fn the_last_attempts_failure_is_the_runs_state() {
 fn opening_again_goes_on_and_tells_what_an_edit_changed() {
     let root = tempfile::tempdir().unwrap();
     let old = plan(&[("adamw", &["0.001", "0.003"]), ("lion", &[])], &[1, 2]);
-    publish(
-        &open(root.path(), &old).results,
-        &old.runs[0],
-        &finished(2.0, None),
-        1.0,
-    );
+    publish(&open(root.path(), &old).results, &old.runs[0], &finished(2.0, None), 1.0);
     assert!(open(root.path(), &old).change.is_empty());
 
     let mut new = plan(&[("adamw", &["0.001", "0.01"]), ("sr4", &[])], &[1, 2, 3]);
@@ -303,10 +225,7 @@ fn opening_again_goes_on_and_tells_what_an_edit_changed() {
     );
     assert_eq!(names(&opened.results.layout().runs()).len(), 1);
     let loaded = opened.results.load(&new).unwrap();
-    assert!(
-        loaded.states[0].result().is_some(),
-        "the run that both have"
-    );
+    assert!(loaded.states[0].result().is_some(), "the run that both have");
     drop(opened);
     let other = plan(&[("sgd", &[])], &[9]);
     let loaded = open(root.path(), &other).results.load(&other).unwrap();
@@ -317,12 +236,7 @@ fn opening_again_goes_on_and_tells_what_an_edit_changed() {
 fn a_run_is_found_by_its_id_whatever_its_folder_is_called() {
     let root = tempfile::tempdir().unwrap();
     let mut plan = plan(&[("adamw", &[])], &[1]);
-    publish(
-        &open(root.path(), &plan).results,
-        &plan.runs[0],
-        &finished(2.0, None),
-        1.0,
-    );
+    publish(&open(root.path(), &plan).results, &plan.runs[0], &finished(2.0, None), 1.0);
     plan.runs[0].folder = format!("renamed-{}", plan.runs[0].id);
     let results = open(root.path(), &plan).results;
     assert!(results.finished(&plan.runs[0]).unwrap().is_some());
@@ -349,9 +263,7 @@ fn places_that_are_no_results_folder() {
     let dir = root.path().join("test");
     let refusal = || {
         let error = Results::open_or_create(root.path(), &plan, SWEEP).unwrap_err();
-        error
-            .full_text()
-            .replace(&root.path().display().to_string(), "ROOT")
+        error.full_text().replace(&root.path().display().to_string(), "ROOT")
     };
     fs::write(&dir, "").unwrap();
     assert_eq!(refusal(), "ROOT/test is not a folder");
@@ -359,32 +271,20 @@ fn places_that_are_no_results_folder() {
 
     fs::create_dir(&dir).unwrap();
     fs::write(dir.join("thesis.tex"), "").unwrap();
-    let foreign =
-        "ROOT/test is not a results folder: it holds `thesis.tex` and no plan.json of diesweep";
+    let foreign = "ROOT/test is not a results folder: it holds `thesis.tex` and no plan.json of diesweep";
     assert_eq!(refusal(), foreign);
     assert_eq!(names(&dir), ["thesis.tex"]);
 
     fs::write(dir.join("plan.json"), "[1, 2]").unwrap();
-    assert_eq!(
-        refusal(),
-        "ROOT/test/plan.json is not a plan of diesweep: it has no name and runs"
-    );
+    assert_eq!(refusal(), "ROOT/test/plan.json is not a plan of diesweep: it has no name and runs");
     fs::write(dir.join("plan.json"), r#"{"name": "mine", "runs": []}"#).unwrap();
-    assert_eq!(
-        refusal(),
-        "ROOT/test holds the results of the sweep `mine`, not of `test`"
-    );
+    assert_eq!(refusal(), "ROOT/test holds the results of the sweep `mine`, not of `test`");
     assert_eq!(names(&dir), ["plan.json", "thesis.tex"]);
 
     let file = root.path().join("file");
     fs::write(&file, "").unwrap();
-    let error = Results::open_or_create(&file, &plan, SWEEP)
-        .unwrap_err()
-        .full_text();
-    assert!(
-        error.contains("cannot create the folder") && error.contains("Not a directory"),
-        "{error}"
-    );
+    let error = Results::open_or_create(&file, &plan, SWEEP).unwrap_err().full_text();
+    assert!(error.contains("cannot create the folder") && error.contains("Not a directory"), "{error}");
 }
 
 #[test]
@@ -399,10 +299,7 @@ fn a_folder_that_was_being_made_is_taken_over_and_leftovers_go() {
     fs::write(run.join(".result.json.7-1.tmp"), "{").unwrap();
     let opened = open(root.path(), &plan);
     assert!(opened.created);
-    assert_eq!(
-        names(&dir),
-        ["controller.1", "plan.json", "runs", "sweep.toml"]
-    );
+    assert_eq!(names(&dir), ["controller.1", "plan.json", "runs", "sweep.toml"]);
     assert!(names(&run).is_empty());
     assert_eq!(fs::read_to_string(dir.join("sweep.toml")).unwrap(), SWEEP);
 }
@@ -416,7 +313,6 @@ fn a_folder_that_cannot_be_written() {
     }
     let root = tempfile::tempdir().unwrap();
     fs::set_permissions(root.path(), fs::Permissions::from_mode(0o555)).unwrap();
-    let error =
-        Results::open_or_create(root.path(), &plan(&[("a", &[])], &[1]), SWEEP).unwrap_err();
+    let error = Results::open_or_create(root.path(), &plan(&[("a", &[])], &[1]), SWEEP).unwrap_err();
     assert!(error.full_text().contains("Permission denied"), "{error}");
 }

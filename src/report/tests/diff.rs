@@ -21,20 +21,13 @@ fn sweep(root: &Path, last: f64, seeds: &[u64]) -> PathBuf {
 
 fn lines(a: &Path, b: &Path) -> Vec<String> {
     let found = compare_paths(a, b).unwrap();
-    found
-        .listed
-        .iter()
-        .map(|d| format!("{}: {}", d.file, d.text))
-        .collect()
+    found.listed.iter().map(|d| format!("{}: {}", d.file, d.text)).collect()
 }
 
 #[test]
 fn a_changed_value_is_found_wherever_it_shows() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (a, b) = (
-        sweep(one.path(), 2.5, &[1, 2]),
-        sweep(two.path(), 2.25, &[1, 2]),
-    );
+    let (a, b) = (sweep(one.path(), 2.5, &[1, 2]), sweep(two.path(), 2.25, &[1, 2]));
     let found = lines(&a, &b);
     for want in [
         "comparison.csv: row 3, final_train_bpb: 2.4 | 2.15",
@@ -43,35 +36,22 @@ fn a_changed_value_is_found_wherever_it_shows() {
         "summary.csv: row 2, mean: 2.25 | 2.125",
         "runs/*-000000a000000002/result.json: outcome.ending.val_bpb: 2.5 | 2.25",
     ] {
-        assert!(
-            found.iter().any(|line| line == want),
-            "{want} is not in {found:#?}"
-        );
+        assert!(found.iter().any(|line| line == want), "{want} is not in {found:#?}");
     }
-    assert!(
-        found
-            .iter()
-            .all(|line| !line.contains("wall_sec") && !line.contains("digest"))
-    );
+    assert!(found.iter().all(|line| !line.contains("wall_sec") && !line.contains("digest")));
     assert!(lines(&a, &a).is_empty());
 }
 
 #[test]
 fn runs_and_files_of_one_side_are_named() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (a, b) = (
-        sweep(one.path(), 2.0, &[1, 2]),
-        sweep(two.path(), 2.0, &[1]),
-    );
+    let (a, b) = (sweep(one.path(), 2.0, &[1, 2]), sweep(two.path(), 2.0, &[1]));
     fs::remove_file(b.join("summary.csv")).unwrap();
     let found = lines(&a, &b);
     let only = |what: &str, dir: &Path| format!("{what}: only in {}", dir.display());
     assert!(found.contains(&only("summary.csv", &a)), "{found:#?}");
     assert!(found.contains(&only("runs/*-000000a000000002", &a)));
-    let rest = format!(
-        "comparison.csv: row 3 and those after it: only in {}/comparison.csv",
-        a.display()
-    );
+    let rest = format!("comparison.csv: row 3 and those after it: only in {}/comparison.csv", a.display());
     assert!(found.contains(&rest));
 }
 
@@ -84,33 +64,12 @@ fn files_are_compared_by_column_names() {
         path
     };
     let a = file("a.csv", "step,val_bpb,step_sec\n0,8.0,1.5\n5,7.5,1.5\n");
-    assert!(
-        lines(
-            &a,
-            &file("b.csv", "step,val_bpb,step_sec\n0,8.0,9.9\n5,7.5,9.9\n")
-        )
-        .is_empty()
-    );
-    assert!(
-        lines(&a, &file("c.csv", "step,val_bpb\n0,8.0\n5,7.5\n")).is_empty(),
-        "a volatile column that one lacks"
-    );
-    let found = lines(
-        &a,
-        &file("d.csv", "step,val_bpb,step_sec\n0,8.0,1.5\n5,,1.5\n"),
-    );
-    assert_eq!(
-        found,
-        [format!("{}: row 3, val_bpb: 7.5 | (empty)", a.display())]
-    );
+    assert!(lines(&a, &file("b.csv", "step,val_bpb,step_sec\n0,8.0,9.9\n5,7.5,9.9\n")).is_empty());
+    assert!(lines(&a, &file("c.csv", "step,val_bpb\n0,8.0\n5,7.5\n")).is_empty(), "a volatile column that one lacks");
+    let found = lines(&a, &file("d.csv", "step,val_bpb,step_sec\n0,8.0,1.5\n5,,1.5\n"));
+    assert_eq!(found, [format!("{}: row 3, val_bpb: 7.5 | (empty)", a.display())]);
     let found = lines(&a, &file("e.csv", "step,val_acc,step_sec\n0,8.0,1.5\n"));
-    assert_eq!(
-        found,
-        [format!(
-            "{}: columns: step,val_bpb | step,val_acc",
-            a.display()
-        )]
-    );
+    assert_eq!(found, [format!("{}: columns: step,val_bpb | step,val_acc", a.display())]);
 }
 
 #[test]
@@ -128,12 +87,6 @@ fn what_cannot_be_compared() {
         error(dir, &dir.join("a.txt")),
         "DIR and DIR/a.txt are not of one kind: compare two folders or two files"
     );
-    assert_eq!(
-        error(dir, dir),
-        "DIR is not a results folder: it has no plan.json, no table and no run"
-    );
-    assert_eq!(
-        error(&dir.join("a.txt"), &dir.join("b.txt")),
-        "DIR/a.txt is neither a .csv nor a .json file"
-    );
+    assert_eq!(error(dir, dir), "DIR is not a results folder: it has no plan.json, no table and no run");
+    assert_eq!(error(&dir.join("a.txt"), &dir.join("b.txt")), "DIR/a.txt is neither a .csv nor a .json file");
 }

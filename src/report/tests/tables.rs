@@ -29,11 +29,7 @@ fn mixed(root: &Path) -> (Plan, Results) {
     publish(&results, &plan.runs[1], &diverged(17), 10.0);
     publish(&results, &plan.runs[2], &finished(2.75, Some(3.0)), 10.0);
     let attempt = results.begin_attempt(&plan.runs[3]).unwrap();
-    let failure = AttemptFailure {
-        cause: "crashed".to_owned(),
-        message: "signal 9".to_owned(),
-        ended: String::new(),
-    };
+    let failure = AttemptFailure { cause: "crashed".to_owned(), message: "signal 9".to_owned(), ended: String::new() };
     results.record_failure(&attempt, &failure).unwrap();
     publish(&results, &plan.runs[4], &finished(2.0, Some(2.0)), 10.0);
     (plan, results)
@@ -76,23 +72,10 @@ fn summary_csv_counts_what_is_in_no_mean() {
     assert_eq!(cells[..6], ["adamw", "", "3", "0", "0", "val_bpb"]);
     let sd = (7.0_f64 / 48.0).sqrt();
     let half = 4.302652729749462 * sd / 3.0_f64.sqrt();
-    let want = [
-        7.0 / 3.0,
-        sd,
-        sd / 3.0_f64.sqrt(),
-        7.0 / 3.0 - half,
-        7.0 / 3.0 + half,
-        2.25,
-        7.0 / 3.0,
-        2.0,
-        2.75,
-        2.5,
-    ];
+    let want =
+        [7.0 / 3.0, sd, sd / 3.0_f64.sqrt(), 7.0 / 3.0 - half, 7.0 / 3.0 + half, 2.25, 7.0 / 3.0, 2.0, 2.75, 2.5];
     for (cell, want) in cells[6..].iter().zip(want) {
-        assert!(
-            (cell.parse::<f64>().unwrap() - want).abs() < 1e-12,
-            "{cell} for {want}"
-        );
+        assert!((cell.parse::<f64>().unwrap() - want).abs() < 1e-12, "{cell} for {want}");
     }
     assert_eq!(lines[2], "sr4,0.01,0,1,1,val_bpb,,,,,,,,,,,,");
 }
@@ -103,18 +86,9 @@ fn comparisons_csv_has_the_verdict_first() {
     let plan = plan(&[("adamw", &["0.1", "0.2"]), ("sr4", &["0.1"])], &[1, 2, 3]);
     let results = open(root.path(), &plan);
     for run in &plan.runs {
-        let base = if run.arm == "sr4" {
-            2.0
-        } else {
-            2.5 + run.settings.lr
-        };
+        let base = if run.arm == "sr4" { 2.0 } else { 2.5 + run.settings.lr };
         if (run.arm.as_str(), run.seed) != ("sr4", 2) {
-            publish(
-                &results,
-                run,
-                &finished(base + run.seed as f64 / 8.0, Some(base)),
-                1.0,
-            );
+            publish(&results, run, &finished(base + run.seed as f64 / 8.0, Some(base)), 1.0);
         }
     }
     write(&results, &plan);
@@ -154,10 +128,7 @@ fn curves_csv_copies_every_row_and_no_name_twice() {
     for name in TABLES {
         let text = table(&results, name);
         let width = text.lines().next().unwrap().split(',').count();
-        assert!(
-            text.lines().all(|line| line.split(',').count() == width),
-            "{name}"
-        );
+        assert!(text.lines().all(|line| line.split(',').count() == width), "{name}");
     }
 }
 
@@ -177,18 +148,10 @@ fn a_finished_run_with_a_value_that_is_not_finite_counts_as_diverged() {
     let plan = plan(&[("adamw", &[])], &[1, 2]);
     let results = open(root.path(), &plan);
     publish(&results, &plan.runs[0], &finished(2.0, Some(2.0)), 1.0);
-    publish(
-        &results,
-        &plan.runs[1],
-        &finished(f64::NAN, Some(f64::INFINITY)),
-        1.0,
-    );
+    publish(&results, &plan.runs[1], &finished(f64::NAN, Some(f64::INFINITY)), 1.0);
     write(&results, &plan);
     let summary = table(&results, "summary.csv");
-    assert!(
-        summary.contains("adamw,1,1,0,val_bpb,2.0,,,,,2.0,2.0,2.0,2.0,2.0,,\n"),
-        "{summary}"
-    );
+    assert!(summary.contains("adamw,1,1,0,val_bpb,2.0,,,,,2.0,2.0,2.0,2.0,2.0,,\n"), "{summary}");
     assert!(table(&results, "comparison.csv").contains(",NaN,NaN,0.25,NaN,50,"));
     let stored = results.finished(&plan.runs[1]).unwrap().unwrap();
     assert!(matches!(stored.outcome.ending, Ending::Finished(finals) if finals.val_bpb.is_nan()));
@@ -198,10 +161,7 @@ fn a_finished_run_with_a_value_that_is_not_finite_counts_as_diverged() {
 #[test]
 fn tables_do_not_depend_on_how_runs_were_executed() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let plan = plan(
-        &[("adamw", &["0.1", "0.2"]), ("sr4", &[])],
-        &[1, 2, 3, 4, 5, 6, 7],
-    );
+    let plan = plan(&[("adamw", &["0.1", "0.2"]), ("sr4", &[])], &[1, 2, 3, 4, 5, 6, 7]);
     let value = |seed: u64, lr: f64| 2.0 + super::noise(seed, lr.to_bits()) + lr;
     let (a, b) = (open(one.path(), &plan), open(two.path(), &plan));
     for run in &plan.runs {
@@ -221,11 +181,6 @@ fn tables_do_not_depend_on_how_runs_were_executed() {
     assert_eq!(table(&a, "summary.csv"), table(&b, "summary.csv"));
     assert_eq!(table(&a, "comparisons.csv"), table(&b, "comparisons.csv"));
     let found = crate::report::compare_paths(a.layout().dir(), b.layout().dir()).unwrap();
-    assert_eq!(
-        (found.total, found.files),
-        (0, 4 + 2 * 21),
-        "{:?}",
-        found.listed
-    );
+    assert_eq!((found.total, found.files), (0, 4 + 2 * 21), "{:?}", found.listed);
     assert!(VOLATILE.contains(&"wall_sec"));
 }
