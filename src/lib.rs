@@ -4,6 +4,7 @@
 
 pub mod arith;
 pub mod backend;
+pub mod bench;
 pub mod cli;
 pub mod data;
 pub mod golden;

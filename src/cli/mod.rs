@@ -1,5 +1,6 @@
 //! The command line.
 
+pub mod bench;
 pub mod plan;
 
 use std::process::ExitCode;
@@ -17,11 +18,14 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Plan(plan::PlanArgs),
+    #[command(hide = true)]
+    Bench(bench::BenchArgs),
 }
 
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Plan(args) => plan::run(&args),
+        Command::Bench(args) => bench::run(&args),
     }
 }
