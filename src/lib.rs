@@ -4,6 +4,7 @@
 
 pub mod arith;
 pub mod backend;
+pub mod bench;
 pub mod cfmt;
 pub mod cli;
 pub mod controller;

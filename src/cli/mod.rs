@@ -1,8 +1,9 @@
 //! The command line.
 
+pub mod bench;
 mod diff;
 mod ledger;
-mod plan;
+pub mod plan;
 mod run;
 mod worker;
 
@@ -26,6 +27,8 @@ enum Command {
     /// Trains what its controller assigns.
     #[command(hide = true)]
     Worker(worker::WorkerArgs),
+    #[command(hide = true)]
+    Bench(bench::BenchArgs),
 }
 
 /// Parses the command line and runs the command.
@@ -35,6 +38,7 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Diff(args) => diff::run(args),
         Command::Worker(args) => worker::main(&args),
+        Command::Bench(args) => bench::run(&args),
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod build;
 mod corpus;
+mod exclude;
 mod expand;
 mod fault;
 mod merge;
