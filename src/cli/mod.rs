@@ -1,6 +1,7 @@
 //! The command line.
 
 pub mod bench;
+mod diff;
 pub mod plan;
 
 use std::process::ExitCode;
@@ -20,6 +21,7 @@ enum Command {
     Plan(plan::PlanArgs),
     #[command(hide = true)]
     Bench(bench::BenchArgs),
+    Diff(diff::DiffArgs),
 }
 
 /// Parses the command line and runs the command.
@@ -27,5 +29,6 @@ pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Plan(args) => plan::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Diff(args) => diff::run(args),
     }
 }
