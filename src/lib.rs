@@ -4,6 +4,7 @@
 
 pub mod arith;
 pub mod backend;
+pub mod bench;
 pub mod cfmt;
 pub mod cli;
 pub mod data;
@@ -16,8 +17,10 @@ pub mod report;
 pub mod rng;
 pub mod run;
 pub mod settings;
+
 pub mod stats;
 pub mod store;
+pub mod sweep;
 pub mod trainer;
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! The command line.
 
+pub mod bench;
 mod diff;
+mod parity;
+pub mod plan;
 
 use std::process::ExitCode;
 
@@ -16,12 +19,19 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Plan(plan::PlanArgs),
+    #[command(hide = true)]
+    Bench(bench::BenchArgs),
     Diff(diff::DiffArgs),
+    Parity(parity::ParityArgs),
 }
 
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Plan(args) => plan::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Diff(args) => diff::run(args),
+        Command::Parity(args) => parity::run(&args),
     }
 }

@@ -1,6 +1,6 @@
 //! SR4: ternary weights over 4-bit accumulators.
 //!
-//! A tensor [rows, cols] has an accumulator q in `[-clamp, clamp]` a weight and a scale a column. The weight is
+//! A tensor `[rows, cols]` has an accumulator q in `[-clamp, clamp]` a weight and a scale a column. The weight is
 //! `scale[c] * t`, t = 0 where |q| < theta, else q's sign. A step moves q by the gradient, scaled so that the mean
 //! move is `target_step`, with stochastic rounding from counted random numbers: weight `base + r*cols + c` of step s
 //! draws the same number whatever thread asks. All kernels here take whole rows.
@@ -79,11 +79,38 @@ pub fn ternary(q: i8, theta: i32) -> i32 {
     i32::from(q >= theta) - i32::from(q <= -theta)
 }
 
-/// Largest integer not above x, for x within ±[`MOVE_LIMIT`]. (`f32::floor` is a call on processors without SSE4.1.)
+/// Largest integer not above x, for x within ±[`MOVE_LIMIT`]: only additions and moves of bits, which every vector
+/// unit has. (`f32::floor` is a call on processors without SSE4.1, and a conversion by `as` checks its range.)
 #[inline(always)]
 fn floor(x: f32) -> i32 {
-    let toward_zero = x as i32;
-    toward_zero - i32::from(toward_zero as f32 > x)
+    /// 1.5 * 2^23: a sum with it holds the nearest integer in its low bits.
+    const MAGIC: f32 = 12_582_912.0;
+    let held = x + MAGIC;
+    let nearest = held.to_bits() as i32 - MAGIC.to_bits() as i32;
+    nearest - i32::from(held - MAGIC > x)
+}
+
+/// Moves a block of accumulators by gradients, scales and random numbers.
+#[inline(always)]
+fn move_block(q: &mut [i8; BLOCK], grad: &[f32; BLOCK], scale: &[f32; BLOCK], u: &[f32; BLOCK], rate: f64, clamp: i32) {
+    // Two loops: the first is in f64, half as many to a vector.
+    let mut x = [0.0f32; BLOCK];
+    for i in 0..BLOCK {
+        x[i] = (-rate * f64::from(grad[i] * scale[i])) as f32;
+    }
+    for i in 0..BLOCK {
+        let moved = floor((x[i] + u[i]).clamp(-MOVE_LIMIT, MOVE_LIMIT));
+        // Not `clamp`, whose check of its bounds stands in the way of vectors.
+        q[i] = (i32::from(q[i]) + moved).max(-clamp).min(clamp) as i8;
+    }
+}
+
+/// A block whose first elements are those of a slice.
+#[inline(always)]
+fn padded<T: Copy + Default>(x: &[T]) -> [T; BLOCK] {
+    let mut block = [T::default(); BLOCK];
+    block[..x.len()].copy_from_slice(x);
+    block
 }
 
 simd! {
@@ -93,10 +120,10 @@ simd! {
         for (b, q) in q.chunks_mut(BLOCK).enumerate() {
             let first = base + (b * BLOCK) as u64;
             let mut drawn = [0i32; BLOCK];
-            for i in 0..BLOCK {
+            for (i, drawn) in drawn.iter_mut().enumerate() {
                 // Exactly floor(7u) - 3: in f32, 7u would round up in rare cases.
                 let word = first_word(by.seed, first.wrapping_add(i as u64), domain::START);
-                drawn[i] = ((u64::from(word >> 8) * 7) >> 24) as i32 - 3;
+                *drawn = ((u64::from(word >> 8) * 7) >> 24) as i32 - 3;
             }
             for (q, drawn) in q.iter_mut().zip(drawn) {
                 *q = drawn.clamp(-by.clamp, by.clamp) as i8;
@@ -104,7 +131,7 @@ simd! {
         }
     }
 
-    /// Weights from accumulators q [rows, cols] and scales [cols]: w = scale·t.
+    /// Weights from accumulators q `[rows, cols]` and scales `[cols]`: w = scale·t.
     pub fn weights(q: &[i8], scale: &[f32], theta: i32, w: &mut [f32]) {
         let cols = scale.len();
         for (q, w) in q.chunks_exact(cols).zip(w.chunks_exact_mut(cols)) {
@@ -114,8 +141,8 @@ simd! {
         }
     }
 
-    /// From the weights' gradient [rows, cols]: the scales' gradient Σ_r grad·t, in f64 with rows ascending, added to
-    /// `columns` [cols]; returns S5 of |grad·scale|.
+    /// From the weights' gradient `[rows, cols]`: the scales' gradient Σ_r grad·t, in f64 with rows ascending, added to
+    /// `columns`, one a column; returns S5 of |grad·scale|.
     pub fn gradients(grad: &[f32], q: &[i8], scale: &[f32], theta: i32, columns: &mut [f64]) -> f64 {
         let cols = scale.len();
         let columns = &mut columns[..cols];
@@ -141,7 +168,7 @@ simd! {
         fold_scalar(partials)
     }
 
-    /// Moves accumulators q [rows, cols] by the weights' gradient [rows, cols], with the scales [cols] of before the step.
+    /// Moves accumulators q `[rows, cols]` by the weights' gradient of that shape, with the scales `[cols]` of before the step.
     pub fn accumulate(q: &mut [i8], grad: &[f32], scale: &[f32], to: &Move, by: &Sr4) {
         let (to, by, cols) = (*to, *by, scale.len());
         let mut first = to.base;
@@ -150,15 +177,17 @@ simd! {
             for ((q, grad), scale) in blocks {
                 let mut u = [0.5f32; BLOCK];
                 if by.dither {
-                    for i in 0..BLOCK {
-                        u[i] = unit24(first_word(by.seed, first.wrapping_add(i as u64), to.step));
+                    for (i, u) in u.iter_mut().enumerate() {
+                        *u = unit24(first_word(by.seed, first.wrapping_add(i as u64), to.step));
                     }
                 }
                 first = first.wrapping_add(q.len() as u64);
-                for i in 0..q.len() {
-                    let x = (-to.rate * f64::from(grad[i] * scale[i])) as f32;
-                    let moved = floor((x + u[i]).clamp(-MOVE_LIMIT, MOVE_LIMIT));
-                    q[i] = (i32::from(q[i]) + moved).clamp(-by.clamp, by.clamp) as i8;
+                if let (Ok(q), Ok(grad), Ok(scale)) = (<&mut [i8; BLOCK]>::try_from(&mut *q), grad.try_into(), scale.try_into()) {
+                    move_block(q, grad, scale, &u, to.rate, by.clamp);
+                } else {
+                    let mut block = padded(q);
+                    move_block(&mut block, &padded(grad), &padded(scale), &u, to.rate, by.clamp);
+                    q.copy_from_slice(&block[..q.len()]);
                 }
             }
         }

@@ -4,7 +4,7 @@
 //! equal modulo 4. Vectors run over the other index, in blocks that keep their partial sums in registers. The forward pass keeps S transposed, so that sums over j run down its rows; the backward pass keeps its gradient G in
 //! both forms, since it sums over i and over j: twice the cheap element-wise work in place of sums across a vector register.
 
-use super::simd::simd;
+use super::vector::{Vector, by_vector};
 
 /// Tokens between the states that the forward pass keeps for the backward pass.
 pub const SEGMENT: usize = 16;
@@ -63,51 +63,32 @@ pub const fn forward_scratch_len(n: usize) -> usize {
     n * n
 }
 
-/// Calls a function of a block's width and first channel for blocks of 16, 8 and single channels that cover 0..n.
+/// Calls a function of a register and a block's first channel for blocks that cover 0..n.
 macro_rules! by_blocks {
-    ($n:expr, $f:ident($($arg:expr),*)) => {{
+    ($v:ident, $n:expr, $f:ident($($arg:expr),*)) => {{
         let mut at = 0;
-        while at + 16 <= $n {
-            $f::<16>(at, $($arg),*);
-            at += 16;
-        }
-        while at + 8 <= $n {
-            $f::<8>(at, $($arg),*);
-            at += 8;
+        while at + $v::WIDTH <= $n {
+            $f::<$v>(at, $($arg),*);
+            at += $v::WIDTH;
         }
         while at < $n {
-            $f::<1>(at, $($arg),*);
+            $f::<f32>(at, $($arg),*);
             at += 1;
         }
     }};
 }
 
 /// Four partial sums of a block of channels.
-type Partials<const W: usize> = [[f32; W]; 4];
+type Partials<V> = [V; 4];
 
 #[inline(always)]
-fn fold<const W: usize>(p: &Partials<W>) -> [f32; W] {
-    std::array::from_fn(|l| (p[0][l] + p[2][l]) + (p[1][l] + p[3][l]))
+fn none<V: Vector>() -> Partials<V> {
+    [V::splat(0.0); 4]
 }
 
-/// W floats of a row of n at channel `at`.
 #[inline(always)]
-fn block<const W: usize>(x: &[f32], n: usize, row: usize, at: usize) -> &[f32; W] {
-    x[row * n + at..].first_chunk().expect("a block lies within its row")
-}
-
-/// The same, to be written.
-#[inline(always)]
-fn block_mut<const W: usize>(x: &mut [f32], n: usize, row: usize, at: usize) -> &mut [f32; W] {
-    x[row * n + at..].first_chunk_mut().expect("a block lies within its row")
-}
-
-/// p += x·factor.
-#[inline(always)]
-fn take<const W: usize>(p: &mut [f32; W], x: &[f32; W], factor: f32) {
-    for l in 0..W {
-        p[l] = x[l].mul_add(factor, p[l]);
-    }
+fn fold<V: Vector>(p: &Partials<V>) -> V {
+    V::add(V::add(p[0], p[2]), V::add(p[1], p[3]))
 }
 
 /// Runs a body for rows 0..n in order, with `lane = row % 4` known to the compiler. (A macro, since a closure is not sure to be inlined, and
@@ -157,29 +138,31 @@ impl<'a> Head<'a> {
 
 /// sa = S·A for channels i of a block, from the transposed state.
 #[inline(always)]
-fn removal<const W: usize>(at: usize, n: usize, state: &[f32], token: Token<'_>, sa: &mut [f32]) {
-    let mut p = [[0.0; W]; 4];
-    rows_by_four!(n, |j, lane| { take(&mut p[lane], block(state, n, j, at), -token.kk[j]) });
-    *block_mut(sa, n, 0, at) = fold(&p);
+fn removal<V: Vector>(at: usize, n: usize, state: &[f32], token: Token<'_>, sa: &mut [f32]) {
+    let mut p = none::<V>();
+    rows_by_four!(n, |j, lane| {
+        p[lane] = V::fma(V::load(&state[j * n + at..]), V::splat(-token.kk[j]), p[lane]);
+    });
+    fold(&p).store(&mut sa[at..]);
 }
 
 /// The new state and y = S·r for channels i of a block, on the transposed state.
 #[inline(always)]
-fn update<const W: usize>(at: usize, n: usize, state: &mut [f32], token: Token<'_>, sa: &[f32], y: &mut [f32]) {
-    let mut p = [[0.0; W]; 4];
-    let (v, sa) = (*block::<W>(token.v, n, 0, at), *block::<W>(sa, n, 0, at));
+fn update<V: Vector>(at: usize, n: usize, state: &mut [f32], token: Token<'_>, sa: &[f32], y: &mut [f32]) {
+    let mut p = none::<V>();
+    let (v, sa) = (V::load(&token.v[at..]), V::load(&sa[at..]));
     rows_by_four!(n, |j, lane| {
-        let row = block_mut::<W>(state, n, j, at);
-        for l in 0..W {
-            row[l] = v[l].mul_add(token.k[j], sa[l].mul_add(token.b[j], row[l] * token.w[j]));
-        }
-        take(&mut p[lane], row, token.r[j]);
+        let row = &mut state[j * n + at..];
+        let kept = V::mul(V::load(row), V::splat(token.w[j]));
+        let new = V::fma(v, V::splat(token.k[j]), V::fma(sa, V::splat(token.b[j]), kept));
+        new.store(row);
+        p[lane] = V::fma(new, V::splat(token.r[j]), p[lane]);
     });
-    *block_mut(y, n, 0, at) = fold(&p);
+    fold(&p).store(&mut y[at..]);
 }
 
 #[inline(always)]
-fn forward_n(
+fn forward_n<V: Vector>(
     n: usize,
     head: Head<'_>,
     y: &mut [f32],
@@ -196,43 +179,43 @@ fn forward_n(
         {
             states[t / SEGMENT * n * n..][..n * n].copy_from_slice(state);
         }
-        by_blocks!(n, removal(n, state, token, sa));
-        by_blocks!(n, update(n, state, token, sa, y));
+        by_blocks!(V, n, removal(n, state, token, sa));
+        by_blocks!(V, n, update(n, state, token, sa, y));
     }
 }
 
 /// G takes in dy, and what is summed over i, for channels j of a block: the gradients of r, k, b and w.
 #[inline(always)]
-fn gather<const W: usize>(
+fn gather<V: Vector>(
     at: usize,
     n: usize,
     g: &mut [f32],
-    (before, after): (&[f32], &[f32]),
+    states: (&[f32], &[f32]),
     token: Token<'_>,
-    (dy, sa): (&[f32], &[f32]),
+    dy: &[f32],
+    sa: &[f32],
     out: [&mut [f32]; 4],
 ) {
-    let [mut pr, mut pk, mut pb, mut pw] = [[[0.0; W]; 4]; 4];
-    let r = *block::<W>(token.r, n, 0, at);
+    let (before, after) = states;
+    let [mut pr, mut pk, mut pb, mut pw] = [none::<V>(); 4];
+    let r = V::load(&token.r[at..]);
     rows_by_four!(n, |i, lane| {
-        let row = block_mut::<W>(g, n, i, at);
-        take(row, &r, dy[i]);
-        take(&mut pr[lane], block(after, n, i, at), dy[i]);
-        take(&mut pk[lane], row, token.v[i]);
-        take(&mut pb[lane], row, sa[i]);
-        let before = block::<W>(before, n, i, at);
-        for l in 0..W {
-            pw[lane][l] = row[l].mul_add(before[l], pw[lane][l]);
-        }
+        let dy = V::splat(dy[i]);
+        let row = V::fma(r, dy, V::load(&g[i * n + at..]));
+        row.store(&mut g[i * n + at..]);
+        pr[lane] = V::fma(V::load(&after[i * n + at..]), dy, pr[lane]);
+        pk[lane] = V::fma(row, V::splat(token.v[i]), pk[lane]);
+        pb[lane] = V::fma(row, V::splat(sa[i]), pb[lane]);
+        pw[lane] = V::fma(row, V::load(&before[i * n + at..]), pw[lane]);
     });
     for (out, p) in out.into_iter().zip([pr, pk, pb, pw]) {
-        *block_mut(out, n, 0, at) = fold(&p);
+        fold(&p).store(&mut out[at..]);
     }
 }
 
 /// The same on G's transpose, for channels i of a block: the gradient of v, and h.
 #[inline(always)]
-fn gather_transposed<const W: usize>(
+fn gather_transposed<V: Vector>(
     at: usize,
     n: usize,
     gt: &mut [f32],
@@ -241,55 +224,45 @@ fn gather_transposed<const W: usize>(
     dv: &mut [f32],
     h: &mut [f32],
 ) {
-    let [mut pv, mut ph] = [[[0.0; W]; 4]; 2];
-    let dy = *block::<W>(dy, n, 0, at);
+    let [mut pv, mut ph] = [none::<V>(); 2];
+    let dy = V::load(&dy[at..]);
     rows_by_four!(n, |j, lane| {
-        let row = block_mut::<W>(gt, n, j, at);
-        take(row, &dy, token.r[j]);
-        take(&mut pv[lane], row, token.k[j]);
-        take(&mut ph[lane], row, token.b[j]);
+        let row = V::fma(dy, V::splat(token.r[j]), V::load(&gt[j * n + at..]));
+        row.store(&mut gt[j * n + at..]);
+        pv[lane] = V::fma(row, V::splat(token.k[j]), pv[lane]);
+        ph[lane] = V::fma(row, V::splat(token.b[j]), ph[lane]);
     });
-    *block_mut(dv, n, 0, at) = fold(&pv);
-    *block_mut(h, n, 0, at) = fold(&ph);
+    fold(&pv).store(&mut dv[at..]);
+    fold(&ph).store(&mut h[at..]);
 }
 
 /// G goes back by a token, for channels j of a block, and the gradient of A.
 #[inline(always)]
-fn decay<const W: usize>(
-    at: usize,
-    n: usize,
-    g: &mut [f32],
-    before: &[f32],
-    token: Token<'_>,
-    h: &[f32],
-    da: &mut [f32],
-) {
-    let mut pa = [[0.0; W]; 4];
-    let (kk, w) = (*block::<W>(token.kk, n, 0, at), *block::<W>(token.w, n, 0, at));
+fn decay<V: Vector>(at: usize, n: usize, g: &mut [f32], before: &[f32], token: Token<'_>, h: &[f32], da: &mut [f32]) {
+    let mut pa = none::<V>();
+    let removal = V::mul(V::load(&token.kk[at..]), V::splat(-1.0));
+    let w = V::load(&token.w[at..]);
     rows_by_four!(n, |i, lane| {
-        take(&mut pa[lane], block(before, n, i, at), h[i]);
-        let row = block_mut::<W>(g, n, i, at);
-        for l in 0..W {
-            row[l] = h[i].mul_add(-kk[l], row[l] * w[l]);
-        }
+        let h = V::splat(h[i]);
+        pa[lane] = V::fma(V::load(&before[i * n + at..]), h, pa[lane]);
+        let row = &mut g[i * n + at..];
+        V::fma(h, removal, V::mul(V::load(row), w)).store(row);
     });
-    *block_mut(da, n, 0, at) = fold(&pa);
+    fold(&pa).store(&mut da[at..]);
 }
 
 /// G's transpose goes back by a token, for channels i of a block.
 #[inline(always)]
-fn decay_transposed<const W: usize>(at: usize, n: usize, gt: &mut [f32], token: Token<'_>, h: &[f32]) {
-    let h = *block::<W>(h, n, 0, at);
+fn decay_transposed<V: Vector>(at: usize, n: usize, gt: &mut [f32], token: Token<'_>, h: &[f32]) {
+    let h = V::load(&h[at..]);
     for j in 0..n {
-        let row = block_mut::<W>(gt, n, j, at);
-        for l in 0..W {
-            row[l] = h[l].mul_add(-token.kk[j], row[l] * token.w[j]);
-        }
+        let row = &mut gt[j * n + at..];
+        V::fma(h, V::splat(-token.kk[j]), V::mul(V::load(row), V::splat(token.w[j]))).store(row);
     }
 }
 
 #[inline(always)]
-fn backward_n(
+fn backward_n<V: Vector>(
     n: usize,
     head: Head<'_>,
     sa: &[f32],
@@ -307,27 +280,34 @@ fn backward_n(
     for segment in (0..head.tokens.div_ceil(SEGMENT)).rev() {
         let first = segment * SEGMENT;
         let last = (first + SEGMENT).min(head.tokens);
-        restate(n, head, sa, &states[segment * nn..(segment + 1) * nn], kept, first..last);
+        restate::<V>(n, head, sa, &states[segment * nn..(segment + 1) * nn], kept, first..last);
         for t in (first..last).rev() {
             let token = head.token(n, t);
             let dy = &dy[t * head.stride..t * head.stride + n];
             let out = t * n..(t + 1) * n;
             let sa = &sa[out.clone()];
-            let (before, after) = kept[(t - first) * nn..(t - first + 2) * nn].split_at(nn);
+            let states = kept[(t - first) * nn..(t - first + 2) * nn].split_at(nn);
             let (dr, dk) = (&mut grads.r[out.clone()], &mut grads.k[out.clone()]);
             let (db, dw) = (&mut grads.b[out.clone()], &mut grads.w[out.clone()]);
             let (dv, da) = (&mut grads.v[out.clone()], &mut grads.a[out]);
-            by_blocks!(n, gather(n, g, (before, after), token, (dy, sa), [dr, dk, db, dw]));
-            by_blocks!(n, gather_transposed(n, gt, token, dy, dv, h));
-            by_blocks!(n, decay(n, g, before, token, h, da));
-            by_blocks!(n, decay_transposed(n, gt, token, h));
+            by_blocks!(V, n, gather(n, g, states, token, dy, sa, [&mut *dr, &mut *dk, &mut *db, &mut *dw]));
+            by_blocks!(V, n, gather_transposed(n, gt, token, dy, dv, h));
+            by_blocks!(V, n, decay(n, g, states.0, token, h, da));
+            by_blocks!(V, n, decay_transposed(n, gt, token, h));
         }
     }
 }
 
 /// The states of tokens `span`, not transposed: `kept[t - span.start]` is S before token t. `start` is the first, transposed.
 #[inline(always)]
-fn restate(n: usize, head: Head<'_>, sa: &[f32], start: &[f32], kept: &mut [f32], span: std::ops::Range<usize>) {
+fn restate<V: Vector>(
+    n: usize,
+    head: Head<'_>,
+    sa: &[f32],
+    start: &[f32],
+    kept: &mut [f32],
+    span: std::ops::Range<usize>,
+) {
     let nn = n * n;
     for i in 0..n {
         for j in 0..n {
@@ -337,43 +317,63 @@ fn restate(n: usize, head: Head<'_>, sa: &[f32], start: &[f32], kept: &mut [f32]
     for t in span.clone() {
         let (token, sa) = (head.token(n, t), &sa[t * n..(t + 1) * n]);
         let (before, after) = kept[(t - span.start) * nn..(t - span.start + 2) * nn].split_at_mut(nn);
-        by_blocks!(n, redo(n, before, after, token, sa));
+        by_blocks!(V, n, redo(n, before, after, token, sa));
     }
 }
 
 /// The state after a token, for channels j of a block.
 #[inline(always)]
-fn redo<const W: usize>(at: usize, n: usize, before: &[f32], after: &mut [f32], token: Token<'_>, sa: &[f32]) {
-    let (w, k, b) = (*block::<W>(token.w, n, 0, at), *block::<W>(token.k, n, 0, at), *block::<W>(token.b, n, 0, at));
+fn redo<V: Vector>(at: usize, n: usize, before: &[f32], after: &mut [f32], token: Token<'_>, sa: &[f32]) {
+    let (w, k, b) = (V::load(&token.w[at..]), V::load(&token.k[at..]), V::load(&token.b[at..]));
     for i in 0..n {
-        let (before, after) = (block::<W>(before, n, i, at), block_mut::<W>(after, n, i, at));
-        for l in 0..W {
-            after[l] = token.v[i].mul_add(k[l], sa[i].mul_add(b[l], before[l] * w[l]));
-        }
+        let kept = V::mul(V::load(&before[i * n + at..]), w);
+        let new = V::fma(V::splat(token.v[i]), k, V::fma(V::splat(sa[i]), b, kept));
+        new.store(&mut after[i * n + at..]);
     }
 }
 
-simd! {
+#[inline(always)]
+fn forward_v<V: Vector>(
+    head: Head<'_>,
+    y: &mut [f32],
+    sa: &mut [f32],
+    states: Option<&mut [f32]>,
+    scratch: &mut [f32],
+) {
+    // A head size that the compiler knows unrolls its loops.
+    match head.n {
+        16 => forward_n::<V>(16, head, y, sa, states, scratch),
+        32 => forward_n::<V>(32, head, y, sa, states, scratch),
+        64 => forward_n::<V>(64, head, y, sa, states, scratch),
+        n => forward_n::<V>(n, head, y, sa, states, scratch),
+    }
+}
+
+#[inline(always)]
+fn backward_v<V: Vector>(
+    head: Head<'_>,
+    sa: &[f32],
+    states: &[f32],
+    dy: &[f32],
+    grads: HeadGrads<'_>,
+    scratch: &mut [f32],
+) {
+    match head.n {
+        16 => backward_n::<V>(16, head, sa, states, dy, grads, scratch),
+        32 => backward_n::<V>(32, head, sa, states, dy, grads, scratch),
+        64 => backward_n::<V>(64, head, sa, states, dy, grads, scratch),
+        n => backward_n::<V>(n, head, sa, states, dy, grads, scratch),
+    }
+}
+
+by_vector! {
     /// Forward pass of one head over one window: y [T, N] and sa [T, N] are overwritten, as is `states` ([`states_len`] floats) where
     /// it is wanted; `scratch` has [`forward_scratch_len`] floats.
-    pub fn forward(head: Head<'_>, y: &mut [f32], sa: &mut [f32], states: Option<&mut [f32]>, scratch: &mut [f32]) {
-        // A head size that the compiler knows unrolls its loops.
-        match head.n {
-            16 => forward_n(16, head, y, sa, states, scratch),
-            32 => forward_n(32, head, y, sa, states, scratch),
-            64 => forward_n(64, head, y, sa, states, scratch),
-            n => forward_n(n, head, y, sa, states, scratch),
-        }
-    }
+    pub fn forward(head: Head<'_>, y: &mut [f32], sa: &mut [f32], states: Option<&mut [f32]>, scratch: &mut [f32]) = forward_v
+}
 
+by_vector! {
     /// Backward pass of one head over one window, from dy (strided as the inputs) and what the forward pass kept;
     /// `scratch` has [`backward_scratch_len`] floats.
-    pub fn backward(head: Head<'_>, sa: &[f32], states: &[f32], dy: &[f32], grads: HeadGrads<'_>, scratch: &mut [f32]) {
-        match head.n {
-            16 => backward_n(16, head, sa, states, dy, grads, scratch),
-            32 => backward_n(32, head, sa, states, dy, grads, scratch),
-            64 => backward_n(64, head, sa, states, dy, grads, scratch),
-            n => backward_n(n, head, sa, states, dy, grads, scratch),
-        }
-    }
+    pub fn backward(head: Head<'_>, sa: &[f32], states: &[f32], dy: &[f32], grads: HeadGrads<'_>, scratch: &mut [f32]) = backward_v
 }
