@@ -4,6 +4,7 @@
 
 pub mod arith;
 pub mod backend;
+pub mod bench;
 pub mod cli;
 pub mod data;
 pub mod golden;
@@ -13,4 +14,5 @@ pub mod plan;
 pub mod rng;
 pub mod run;
 pub mod settings;
+pub mod sweep;
 pub mod trainer;

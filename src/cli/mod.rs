@@ -1,6 +1,8 @@
 //! The command line.
 
-mod parity;
+pub mod bench;
+pub mod parity;
+pub mod plan;
 
 use std::process::ExitCode;
 
@@ -16,12 +18,17 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Plan(plan::PlanArgs),
     Parity(parity::ParityArgs),
+    #[command(hide = true)]
+    Bench(bench::BenchArgs),
 }
 
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Plan(args) => plan::run(&args),
         Command::Parity(args) => parity::run(&args),
+        Command::Bench(args) => bench::run(&args),
     }
 }
