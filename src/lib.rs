@@ -5,14 +5,23 @@
 pub mod arith;
 pub mod backend;
 pub mod bench;
+pub mod cfmt;
 pub mod cli;
 pub mod data;
 pub mod golden;
 pub mod model;
+pub mod num;
 pub mod optim;
 pub mod plan;
+pub mod report;
 pub mod rng;
 pub mod run;
 pub mod settings;
+
+pub mod stats;
+pub mod store;
 pub mod sweep;
 pub mod trainer;
+
+#[cfg(test)]
+mod testing;

@@ -1,7 +1,8 @@
 //! The command line.
 
 pub mod bench;
-pub mod parity;
+mod diff;
+mod parity;
 pub mod plan;
 
 use std::process::ExitCode;
@@ -19,16 +20,18 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Plan(plan::PlanArgs),
-    Parity(parity::ParityArgs),
     #[command(hide = true)]
     Bench(bench::BenchArgs),
+    Diff(diff::DiffArgs),
+    Parity(parity::ParityArgs),
 }
 
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Plan(args) => plan::run(&args),
-        Command::Parity(args) => parity::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Diff(args) => diff::run(args),
+        Command::Parity(args) => parity::run(&args),
     }
 }
