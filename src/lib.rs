@@ -7,12 +7,16 @@ pub mod backend;
 pub mod bench;
 pub mod cfmt;
 pub mod cli;
+pub mod controller;
 pub mod data;
+pub mod event;
 pub mod golden;
 pub mod model;
 pub mod num;
 pub mod optim;
 pub mod plan;
+pub mod progress;
+pub mod protocol;
 pub mod report;
 pub mod rng;
 pub mod run;
@@ -22,6 +26,7 @@ pub mod stats;
 pub mod store;
 pub mod sweep;
 pub mod trainer;
+pub mod worker;
 
 #[cfg(test)]
 mod testing;

@@ -2,8 +2,11 @@
 
 pub mod bench;
 mod diff;
+mod ledger;
 mod parity;
 pub mod plan;
+mod run;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -19,19 +22,37 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Run(run::RunArgs),
     Plan(plan::PlanArgs),
+    Diff(diff::DiffArgs),
+    /// Trains what its controller assigns.
+    #[command(hide = true)]
+    Worker(worker::WorkerArgs),
+    Parity(parity::ParityArgs),
     #[command(hide = true)]
     Bench(bench::BenchArgs),
-    Diff(diff::DiffArgs),
-    Parity(parity::ParityArgs),
 }
 
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Run(args) => run::main(&args),
         Command::Plan(args) => plan::run(&args),
-        Command::Bench(args) => bench::run(&args),
         Command::Diff(args) => diff::run(args),
         Command::Parity(args) => parity::run(&args),
+        Command::Worker(args) => worker::main(&args),
+        Command::Bench(args) => bench::run(&args),
     }
+}
+
+/// An error and what caused it, in one line.
+fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
 }
