@@ -3,6 +3,7 @@
 pub mod bench;
 mod diff;
 mod ledger;
+mod parity;
 pub mod plan;
 mod run;
 mod worker;
@@ -24,11 +25,12 @@ enum Command {
     Run(run::RunArgs),
     Plan(plan::PlanArgs),
     Diff(diff::DiffArgs),
+    Parity(parity::ParityArgs),
+    #[command(hide = true)]
+    Bench(bench::BenchArgs),
     /// Trains what its controller assigns.
     #[command(hide = true)]
     Worker(worker::WorkerArgs),
-    #[command(hide = true)]
-    Bench(bench::BenchArgs),
 }
 
 /// Parses the command line and runs the command.
@@ -39,6 +41,7 @@ pub fn main() -> ExitCode {
         Command::Diff(args) => diff::run(args),
         Command::Worker(args) => worker::main(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Parity(args) => parity::run(&args),
     }
 }
 
