@@ -21,7 +21,6 @@ pub mod report;
 pub mod rng;
 pub mod run;
 pub mod settings;
-
 pub mod stats;
 pub mod store;
 pub mod sweep;

@@ -157,12 +157,10 @@ impl State {
                 self.early = Early::Over;
                 self.dies[die].faults.clear();
                 let at = self.at(busy.run, place.attempt, die);
-                let attempts = self.runs[busy.run].failures + 1;
                 fx.publish(Publication {
                     run: busy.run,
                     claim: busy.claim(),
                     outcome: (*outcome).clone(),
-                    attempts,
                     die,
                     started: busy.started,
                     ended: SystemTime::now(),
