@@ -124,7 +124,7 @@ pub struct Norm {
     pub xhat: Buffer,
     /// Output [R, C].
     pub y: Buffer,
-    /// 1/deviation [R].
+    /// 1/deviation `[R]`.
     pub rs: Buffer,
     sums: ColumnSums,
 }

@@ -149,7 +149,7 @@ impl Engine {
         self.packed.pack(&self.team, &self.params, weights, gradients);
     }
 
-    /// Loss and hits of each window of `inputs` [B·T] against `targets` [B·T], with the weights last loaded.
+    /// Loss and hits of each window of `inputs` `[B·T]` against `targets` `[B·T]`, with the weights last loaded.
     ///
     /// # Panics
     /// More windows than there is room for, or not whole windows.

@@ -122,7 +122,7 @@ pub fn product(level: Level, a: Left<'_>, b: &Packed, out: &mut [f32]) {
 /// # Panics
 /// A matrix is smaller than its shape says, or `part` is not a part of the product.
 pub fn product_part(level: Level, a: Left<'_>, b: &Packed, part: Part, out: &mut [f32]) {
-    assert!(part.from % PRODUCT_CHUNK == 0 && part.from <= part.to && part.to <= b.k, "terms of a product");
+    assert!(part.from.is_multiple_of(PRODUCT_CHUNK) && part.from <= part.to && part.to <= b.k, "terms of a product");
     assert!(part.columns <= b.n && part.columns <= part.out_row, "columns of a product");
     if a.rows == 0 || part.columns == 0 {
         return;
