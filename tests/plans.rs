@@ -105,6 +105,23 @@ fn a_copy_of_a_corpus_makes_no_runs_of_its_own() {
 }
 
 #[test]
+fn copies_of_two_corpora_keep_their_names_apart() {
+    let plan = plan(&sweep_text("[1]", "", "", "data = [\"a\", \"copy-of-a\", \"b\", \"copy-of-b\"]"));
+    let data: Vec<&str> = plan.configurations[1..].iter().map(|c| c.axes[0].value.as_str()).collect();
+    assert_eq!(data, ["a", "b"]);
+}
+
+#[test]
+fn a_shared_run_keeps_its_weights_if_one_of_its_arms_wants_them() {
+    let text = sweep_text("[1]", "", "", "")
+        .replace("\"sr4\"\nopt = \"sr4\"", "\"again\"\nopt = \"adamw\"\nsave_final = true");
+    let plan = plan(&text);
+    assert_eq!((plan.runs.len(), plan.configurations.len()), (1, 2));
+    assert!(plan.runs[0].settings.save_final);
+    assert_eq!(plan.configurations[0].runs, plan.configurations[1].runs);
+}
+
+#[test]
 fn the_dither_follows_the_seed_unless_it_is_given() {
     let of = |base: &str| {
         let plan = plan(&sweep_text("[1, 2]", base, "", ""));
