@@ -130,12 +130,13 @@ pub struct Param {
     pub init: Init,
     /// Its block's place in the execution order; 0 outside the blocks.
     pub depth: usize,
+    matrix: bool,
 }
 
 impl Param {
-    /// Whether it is a matrix, as weight decay on matrices only asks. (`r_k`, H by N, is a vector of channels.)
+    /// Whether it is a matrix, as weight decay on matrices only asks. (`r_k`, H by N, is a vector of channels; a matrix may have one row.)
     pub fn is_matrix(&self) -> bool {
-        self.id.rows > 1
+        self.matrix
     }
 }
 
@@ -164,12 +165,12 @@ struct Line<'a> {
 
 impl Layout<'_> {
     fn push(&mut self, line: Line) -> ParamId {
-        let (rows, cols) = match (line.class, line.shape) {
-            (_, &[n]) => (1, n),
+        let (rows, cols, matrix) = match line.shape {
+            &[n] => (1, n, false),
             // A head's vector of every head, side by side: one row of channels.
-            (Class::Continuous, &[heads, n]) if line.name == "r_k" => (1, heads * n),
-            (_, &[rows, cols]) => (rows, cols),
-            (_, shape) => unreachable!("tensors have one or two dimensions, not {shape:?}"),
+            &[heads, n] if line.name == "r_k" => (1, heads * n, false),
+            &[rows, cols] => (rows, cols, true),
+            shape => unreachable!("tensors have one or two dimensions, not {shape:?}"),
         };
         let id = ParamId { index: self.table.len(), start: self.end.next_multiple_of(ALIGN), rows, cols };
         self.end = id.range().end;
@@ -184,7 +185,7 @@ impl Layout<'_> {
         };
         let depth = self.block.map_or(0, |(_, depth)| depth);
         let shape = line.shape.to_vec();
-        self.table.push(Param { name, shape, id, class: line.class, ternary, init: line.init, depth });
+        self.table.push(Param { name, shape, id, class: line.class, ternary, init: line.init, depth, matrix });
         id
     }
 }
