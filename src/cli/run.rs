@@ -171,7 +171,7 @@ fn say_what_is_there(plan: &Plan, opened: &Opened, loaded: &Loaded, dies: &CpuDi
     loaded.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     plan.notes.iter().for_each(|note| eprintln!("note: {note}"));
     for entropy in plan.corpora.iter().filter_map(|corpus| corpus.entropy) {
-        eprintln!("note: the corpus's true entropy is {entropy:.3} bits a byte: no model can be expected to do better");
+        eprintln!("note: the corpus's true entropy is {entropy:.3} bits a byte");
     }
     if dies.shared {
         eprintln!(
