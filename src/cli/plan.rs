@@ -1,7 +1,6 @@
 //! `diesweep plan`: shows what a sweep would do, and touches nothing.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -47,10 +46,8 @@ pub fn run(args: &PlanArgs) -> ExitCode {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         render(&plan, args.dies.map_or(cores, |n| n as usize), ASSUMED_SPEED)
     };
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
+    match super::print(&text) {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader, such as `head`, has seen enough.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: the plan cannot be printed: {error}");
             ExitCode::FAILURE
