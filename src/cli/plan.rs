@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use crate::plan::work::{ASSUMED_SPEED, Speed, work};
 use crate::plan::{Configuration, CorpusInfo, Plan, PlannedRun, open_corpus};
 use crate::settings::Settings;
-use crate::sweep;
+use crate::{store, sweep};
 
 /// Configurations listed before the rest is only counted.
 const MOST_LISTED: usize = 60;
@@ -20,6 +20,9 @@ pub struct PlanArgs {
     /// Print the whole plan as JSON
     #[arg(long)]
     json: bool,
+    /// Folder of earlier results, whose speed the forecast goes by
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
     /// Forecast the time on so many dies [default: the machine's cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     dies: Option<u32>,
@@ -44,7 +47,8 @@ pub fn run(args: &PlanArgs) -> ExitCode {
         }
     } else {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-        render(&plan, args.dies.map_or(cores, |n| n as usize), ASSUMED_SPEED)
+        let speed = store::measured_speed(&args.results).map_or(ASSUMED_SPEED, Speed::Measured);
+        render(&plan, args.dies.map_or(cores, |n| n as usize), speed)
     };
     match super::print(&text) {
         Ok(()) => ExitCode::SUCCESS,

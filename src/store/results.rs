@@ -121,6 +121,10 @@ fn read_plan(layout: &Layout, plan: &Plan) -> Result<Option<Value>, StoreError> 
     }
     let path = layout.plan();
     let Some(bytes) = durable::read_if_there(&path)? else {
+        // A results folder whose plan someone removed: its runs are found by their ids alone.
+        if layout.sweep_toml().is_file() && layout.runs().is_dir() {
+            return Ok(None);
+        }
         return match foreign_entry(layout.dir())? {
             Some(entry) => Err(StoreError::Foreign { dir: layout.dir().to_owned(), entry }),
             None => Ok(None),
