@@ -12,7 +12,7 @@ use crate::stats::Summary;
 /// Lines of one plot.
 const MOST_LINES: usize = 24;
 
-/// A line: the configurations that differ in one axis alone, with their places.
+/// A line: configurations that differ in one axis alone.
 struct Line {
     configurations: Vec<usize>,
 }
@@ -64,8 +64,12 @@ fn plot(source: &Source, axis: &str) -> Option<String> {
         attributes: String::new(),
         body: String::new(),
     };
-    for line in &lines {
+    for (number, line) in lines.iter().enumerate() {
+        // Side by side, so that intervals at one value do not cover each other.
+        let shift = 9.0 * (number as f64 - (lines.len() - 1) as f64 / 2.0);
+        plot.open("series", &format!(" transform=\"translate({shift} 0)\""));
         draw(&mut plot, source, axis, line, &|value| places.iter().find(|p| p.0 == value).map_or(f64::NAN, |p| p.1));
+        plot.close();
     }
     Some(plot.html())
 }

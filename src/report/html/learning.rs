@@ -48,7 +48,7 @@ pub(super) fn health_section(source: &Source, curves: &[Curve]) -> String {
         plot.title = quantity.column().to_owned();
         plot.description = describe(source, &with_panel, quantity);
         plot.attributes = hover_attributes(quantity, &plot);
-        draw(&mut plot, &with_panel, quantity);
+        draw(&mut plot, source, &with_panel, quantity);
         html += &plot.html();
     }
     html += "</div></section>";
@@ -126,7 +126,7 @@ fn figure(source: &Source, curves: &[Curve], quantity: Quantity, kind: Kind, hid
         kind.name(),
         if hidden { " hidden" } else { "" }
     );
-    draw(&mut plot, curves, quantity);
+    draw(&mut plot, source, curves, quantity);
     plot.html()
 }
 
@@ -158,9 +158,10 @@ fn hover_attributes(quantity: Quantity, plot: &Plot) -> String {
     format!(" data-q=\"{}\" data-x0=\"{lo}\" data-x1=\"{hi}\" data-kind=\"{}\"", quantity.column(), kind.name())
 }
 
-fn draw(plot: &mut Plot, curves: &[Curve], quantity: Quantity) {
+fn draw(plot: &mut Plot, source: &Source, curves: &[Curve], quantity: Quantity) {
     for curve in curves {
-        plot.open(&format!("k{0} s{0}", curve.configuration), "");
+        let best = if source.is_best(curve.configuration) { " best" } else { "" };
+        plot.open(&format!("k{0} s{0}{best}", curve.configuration), "");
         let points = curve.points(quantity);
         plot.band(points.iter().map(|p| (p.step, p.lo, p.hi)));
         plot.line(points.iter().map(|p| (p.step, p.mean)));
@@ -214,7 +215,7 @@ fn legend_note(source: &Source, curves: &[Curve]) -> String {
     let diverged: usize = curves.iter().map(|c| c.diverged.len()).sum();
     if diverged > 0 {
         let runs = count(diverged, "run");
-        notes.push(format!("Thin lines that end in a ring: {runs} that diverged, in no mean, and outside the plot where its range ends."));
+        notes.push(format!("Thin lines that end in a red dot: {runs} that diverged, in no mean, and outside the plot where its range ends."));
     }
     if notes.is_empty() { String::new() } else { format!("<p class=\"sub\">{}</p>", notes.join(" ")) }
 }

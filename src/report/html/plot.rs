@@ -9,6 +9,9 @@ use std::fmt::Write;
 use super::scale::{SIDE, Scale};
 use super::text::{coordinate, esc};
 
+/// Marks closer than this, in thousandths of the width, would run into each other on a phone.
+const CROWDED: f64 = 140.0;
+
 /// An axis with what it shows.
 pub(super) struct Axis {
     /// Quantity and unit.
@@ -148,11 +151,17 @@ impl Plot {
             esc(&self.description)
         );
         let (mut grid, mut texts) = (String::new(), String::new());
+        let mut last = f64::NEG_INFINITY;
         for (value, text) in &self.x.ticks {
             let x = self.x.scale.at(*value);
+            // On a phone there is room for six texts or so.
+            let class = if x - last < CROWDED { "tx crowded" } else { "tx" };
+            if class == "tx" {
+                last = x;
+            }
             let _ = write!(grid, "M{} 0V1000", coordinate(x));
             let (at, text) = (coordinate(x / 10.0), esc(text));
-            let _ = write!(texts, "<span class=\"tx\" style=\"left:{at}%\">{text}</span>");
+            let _ = write!(texts, "<span class=\"{class}\" style=\"left:{at}%\">{text}</span>");
         }
         for (value, text) in &self.y.ticks {
             let y = SIDE - self.y.scale.at(*value);

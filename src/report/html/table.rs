@@ -64,7 +64,7 @@ fn row(source: &Source, configuration: usize, scale: &Scale) -> String {
     let [difference_text, p] = difference(analysis, configuration);
     let paired = analysis.verdict.exploratory.iter().find(|c| c.configuration == configuration).and_then(|c| c.paired);
     let value = |x: Option<f64>| x.map(|x| format!("{x:?}")).unwrap_or_default();
-    let best = if source.is_best(configuration) { "<em>best of its arm</em>" } else { "" };
+    let best = if source.is_best(configuration) { "<em title=\"the best of its arm\">best</em>" } else { "" };
     let mut html = format!(
         "<tr class=\"k{configuration}\"><th scope=\"row\"><span class=\"chip\"></span>{} {best}</th>",
         esc(&label(&plan.configurations[configuration]))

@@ -10,6 +10,11 @@ use crate::store::RunState;
 /// Rows of the table.
 const MOST_ROWS: usize = 200;
 
+/// A loss in few digits.
+fn short(loss: f64) -> String {
+    if loss.is_finite() { format!("{loss:.4}") } else { format!("{loss}") }
+}
+
 /// The section.
 pub(super) fn section(source: &Source) -> String {
     let mut rows = Vec::new();
@@ -22,7 +27,7 @@ pub(super) fn section(source: &Source) -> String {
                 Ending::Diverged { step, loss } => {
                     let best = result.outcome.best_val_bpb;
                     let best = best.map(|b| format!("; best val_bpb before: {:.4} at step {}", b.value, b.step));
-                    ("diverged", format!("loss {loss} nats at step {step}{}", best.unwrap_or_default()))
+                    ("diverged", format!("loss {} nats at step {step}{}", short(loss), best.unwrap_or_default()))
                 }
                 Ending::Finished(finals) if !finals.val_bpb.is_finite() => {
                     ("diverged", format!("ended with val_bpb {}", finals.val_bpb))
