@@ -5,6 +5,7 @@ mod diff;
 mod ledger;
 mod parity;
 pub mod plan;
+mod report;
 mod run;
 mod worker;
 
@@ -25,6 +26,7 @@ struct Cli {
 enum Command {
     Run(run::RunArgs),
     Plan(plan::PlanArgs),
+    Report(report::ReportArgs),
     Diff(diff::DiffArgs),
     Parity(parity::ParityArgs),
     #[command(hide = true)]
@@ -39,6 +41,7 @@ pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(args) => run::main(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Diff(args) => diff::run(args),
         Command::Worker(args) => worker::main(&args),
         Command::Bench(args) => bench::run(&args),

@@ -49,6 +49,11 @@ impl Layout {
         self.dir.join("events")
     }
 
+    /// The report for the browser.
+    pub fn report(&self) -> PathBuf {
+        self.dir.join("report.html")
+    }
+
     /// A table, by its name in [`TABLES`].
     pub fn table(&self, name: &str) -> PathBuf {
         self.dir.join(name)

@@ -9,7 +9,7 @@
 //!     attempt-<n>/                   log.csv, worker.log, failure.json
 //!     log.csv  result.json           published once, the result last
 //!     damaged-<n>/                   files that did not hold together, put aside
-//!   comparison.csv  summary.csv  comparisons.csv  curves.csv
+//!   comparison.csv  summary.csv  comparisons.csv  curves.csv  report.html
 //!   events/
 //! ```
 //!
@@ -26,6 +26,7 @@ mod lock;
 mod log;
 mod record;
 mod results;
+mod view;
 
 pub use attempt::Attempt;
 pub use changes::PlanChange;
@@ -37,6 +38,7 @@ pub use lock::host_name;
 pub use log::{LOG_HEADER, LogWriter, ReadLog, format_row, read_log};
 pub use record::{AttemptFailure, Execution, RunFile, StoredResult};
 pub use results::{Opened, Results};
+pub use view::View;
 
 pub(crate) use durable::NewFile;
 pub(crate) use log::rows_of;
