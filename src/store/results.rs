@@ -23,6 +23,7 @@ use crate::settings::Data;
 pub struct Results {
     layout: Layout,
     corpora: Vec<CorpusInfo>,
+    keep_checkpoints: bool,
     /// The folders that were there at the start, by id; the first name of each.
     folders: BTreeMap<RunId, String>,
     _lock: Lock,
@@ -64,7 +65,13 @@ impl Results {
         let folders = scan_runs(&layout)?;
         write_if_changed(&layout.sweep_toml(), sweep_toml.as_bytes())?;
         write_if_changed(&layout.plan(), &to_json(plan, &layout.plan())?)?;
-        let results = Self { layout, corpora: plan.corpora.clone(), folders, _lock: lock };
+        let results = Self {
+            layout,
+            corpora: plan.corpora.clone(),
+            keep_checkpoints: plan.options.keep_checkpoints,
+            folders,
+            _lock: lock,
+        };
         Ok(Opened { results, created: old.is_none(), change })
     }
 
@@ -76,6 +83,11 @@ impl Results {
     /// The folder of a planned run, which may not be there yet: the one that has its id, whatever its name.
     pub fn run_paths(&self, run: &PlannedRun) -> RunPaths {
         self.layout.run(self.folders.get(&run.id).unwrap_or(&run.folder))
+    }
+
+    /// Whether checkpoints outlive their run.
+    pub(super) const fn keeps_checkpoints(&self) -> bool {
+        self.keep_checkpoints
     }
 
     /// Writes a table in place of the one that may be there.
