@@ -1,6 +1,7 @@
 //! The command line.
 
 pub mod bench;
+mod checkpoint;
 mod diff;
 mod ledger;
 mod parity;
@@ -25,6 +26,7 @@ enum Command {
     Run(run::RunArgs),
     Plan(plan::PlanArgs),
     Diff(diff::DiffArgs),
+    Checkpoint(checkpoint::CheckpointArgs),
     Parity(parity::ParityArgs),
     #[command(hide = true)]
     Bench(bench::BenchArgs),
@@ -39,6 +41,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::main(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Diff(args) => diff::run(args),
+        Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Worker(args) => worker::main(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Parity(args) => parity::run(&args),
