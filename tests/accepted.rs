@@ -55,7 +55,7 @@ fn text(case: &str) -> String {
 fn what_a_plan_accepts_is_trained() {
     let bytes: Vec<u8> = (0u32..4000).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let corpus = Corpus::from_bytes("noise", bytes);
-    let mut resolver = |_: &Data| Ok(CorpusInfo { path: None, bytes: 4000, digest: "00".to_owned() });
+    let mut resolver = |_: &Data| Ok(CorpusInfo { path: None, bytes: 4000, digest: "00".to_owned(), entropy: None });
     let team = Arc::new(Team::new(1, Level::current().unwrap()).unwrap());
     for case in CASES {
         let plan = sweep::plan(&text(case), "accepted.toml", &mut resolver).unwrap_or_else(|faults| panic!("{faults}"));

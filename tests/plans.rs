@@ -16,7 +16,12 @@ fn corpus(data: &Data) -> Result<CorpusInfo, String> {
     };
     // Two names of one content, as a copy has.
     let content = path.as_ref().map_or("builtin".into(), |p| p.to_string_lossy().replace("copy-of-", ""));
-    Ok(CorpusInfo { path, bytes: 1 << 20, digest: blake3::hash(content.as_bytes()).to_hex().to_string() })
+    Ok(CorpusInfo {
+        path,
+        bytes: 1 << 20,
+        digest: blake3::hash(content.as_bytes()).to_hex().to_string(),
+        entropy: None,
+    })
 }
 
 fn plan(text: &str) -> Plan {

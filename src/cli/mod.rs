@@ -9,6 +9,7 @@ pub mod plan;
 mod run;
 mod worker;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -45,6 +46,15 @@ pub fn main() -> ExitCode {
         Command::Worker(args) => worker::main(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Parity(args) => parity::run(&args),
+    }
+}
+
+/// Writes to standard output. A reader that has seen enough, such as `head`, is no error.
+fn print(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        ended => ended,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `diesweep run`: trains what a sweep file asks for and has no result yet, and compares.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::error_chain;
 use super::ledger::FolderLedger;
+use super::{error_chain, print};
 use crate::backend::cpu::simd::{FORCE_VARIABLE, Level, LevelError};
 use crate::controller::{
     self, Conclusion, ControllerError, CpuDies, DiesError, Launch, Ledger, Limits, Options, Summary,
@@ -93,6 +93,9 @@ enum RunError {
     /// The results folder.
     #[error("{}", .0.full_text())]
     Store(StoreError),
+    /// The closing table has nowhere to go. The tables of the results folder are written.
+    #[error("the comparison cannot be printed")]
+    Print(#[source] std::io::Error),
     /// The controller.
     #[error(transparent)]
     Controller(#[from] ControllerError),
@@ -110,7 +113,7 @@ impl RunError {
             Self::Sweep(_) | Self::NoCuda | Self::Simd(_) | Self::Dies(DiesError::Zero(_)) => 2,
             // Work is left that another controller holds.
             Self::Store(StoreError::Held { .. }) => 75,
-            Self::Dies(DiesError::Mask(_)) | Self::Store(_) | Self::Controller(_) => 1,
+            Self::Dies(DiesError::Mask(_)) | Self::Store(_) | Self::Print(_) | Self::Controller(_) => 1,
         }
     }
 }
@@ -142,21 +145,21 @@ fn run(args: &RunArgs) -> Result<Conclusion, RunError> {
     let Sweep { text, plan } = sweep::load(&args.file, &mut open_corpus).map_err(RunError::Sweep)?;
     let opened = Results::open_or_create(&args.results, &plan, &text)?;
     let loaded = opened.results.load(&plan)?;
+    say_what_changed(&opened, &loaded);
     if !args.quiet {
-        say_what_is_there(&plan, &opened, &loaded, &dies);
+        say_what_is_there(&plan, &loaded, &dies);
     }
     let finished: Vec<bool> = loaded.states.iter().map(|state| state.result().is_some()).collect();
     let (plan, ledger) = (Arc::new(plan), Arc::new(FolderLedger { results: opened.results }));
     let summary = train(args, &plan, &finished, &dies, &ledger)?;
-    if !summary.at_once {
-        compare(args, &plan, &ledger.results)?;
-    }
+    let compared = if summary.at_once { Ok(()) } else { compare(args, &plan, &ledger.results) };
+    // Where the tables cannot be written, the runs that are left are left all the same.
     say_how_to_go_on(&summary);
-    Ok(summary.conclusion)
+    compared.map(|()| summary.conclusion)
 }
 
-/// Notes of the plan, changes of it, and what of the folder does not belong to it.
-fn say_what_is_there(plan: &Plan, opened: &Opened, loaded: &Loaded, dies: &CpuDies) {
+/// What may surprise, and is therefore said under `--quiet` too: an edit of the sweep file, and damage in the folder.
+fn say_what_changed(opened: &Opened, loaded: &Loaded) {
     for line in &opened.change.lines {
         eprintln!("changed since the last time: {line}");
     }
@@ -164,13 +167,20 @@ fn say_what_is_there(plan: &Plan, opened: &Opened, loaded: &Loaded, dies: &CpuDi
         let (added, dropped) = (opened.change.added, opened.change.dropped);
         eprintln!("changed since the last time: {added} runs are new, {dropped} are not planned any more");
     }
+    loaded.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+}
+
+/// Notes of the plan, and what of the folder does not belong to it.
+fn say_what_is_there(plan: &Plan, loaded: &Loaded, dies: &CpuDies) {
     if !loaded.strangers.is_empty() {
         let names = loaded.strangers.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
         let more = if loaded.strangers.len() > 3 { ", ..." } else { "" };
         eprintln!("note: {} runs are kept that are not in the plan: {names}{more}", loaded.strangers.len());
     }
-    loaded.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     plan.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    for entropy in plan.corpora.iter().filter_map(|corpus| corpus.entropy) {
+        eprintln!("note: the corpus's true entropy is {entropy:.3} bits a byte");
+    }
     if dies.shared {
         eprintln!(
             "note: {} dies of {} threads share {} cores",
@@ -265,8 +275,7 @@ fn compare(args: &RunArgs, plan: &Plan, results: &Results) -> Result<(), RunErro
     if !args.json {
         let bold = std::io::stdout().is_terminal() && colour();
         let text = closing_text(plan, &analysis, results.layout().dir(), bold);
-        // Whoever reads may have seen enough; the tables are written.
-        let _ = std::io::stdout().lock().write_all(text.as_bytes());
+        print(&text).map_err(RunError::Print)?;
     }
     Ok(())
 }

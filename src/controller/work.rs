@@ -121,7 +121,12 @@ impl State {
         };
         let found = self.plan.corpora.iter().find(|corpus| corpus.path.as_ref() == path);
         // A plan names the corpus of each of its runs; one that does not is caught by the digest.
-        found.cloned().unwrap_or_else(|| CorpusInfo { path: path.cloned(), bytes: 0, digest: String::new() })
+        found.cloned().unwrap_or_else(|| CorpusInfo {
+            path: path.cloned(),
+            bytes: 0,
+            digest: String::new(),
+            entropy: None,
+        })
     }
 
     /// A worker says that an attempt ended.
