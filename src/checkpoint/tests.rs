@@ -284,7 +284,7 @@ fn checkpoints_cost_little() {
 
     const PAIRS: usize = 10;
     const BLOCK: u64 = 50;
-    let folder = tempfile::tempdir_in(".").unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let settings = Settings { opt: Opt::Sr4, steps: u64::MAX >> 8, eval_every: u64::MAX, ..Settings::default() };
     let team = Arc::new(Team::new(1, Level::current().unwrap()).unwrap());
     let corpus = crate::data::Corpus::open(&crate::settings::Data::Builtin).unwrap();
