@@ -1,6 +1,7 @@
 //! The command line.
 
 pub mod bench;
+mod checkpoint;
 mod diff;
 mod ledger;
 mod parity;
@@ -28,6 +29,7 @@ enum Command {
     Plan(plan::PlanArgs),
     Report(report::ReportArgs),
     Diff(diff::DiffArgs),
+    Checkpoint(checkpoint::CheckpointArgs),
     Parity(parity::ParityArgs),
     #[command(hide = true)]
     Bench(bench::BenchArgs),
@@ -43,6 +45,7 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Diff(args) => diff::run(args),
+        Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Worker(args) => worker::main(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Parity(args) => parity::run(&args),

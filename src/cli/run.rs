@@ -15,6 +15,7 @@ use crate::backend::cpu::simd::{FORCE_VARIABLE, Level, LevelError};
 use crate::controller::{
     self, Conclusion, ControllerError, CpuDies, DiesError, Launch, Ledger, Limits, Options, Summary,
 };
+use crate::duration;
 use crate::event::{Event, Halt};
 use crate::plan::{Plan, open_corpus};
 use crate::progress::{Bars, EventsFile, JsonLines, Plain, Sink, Sinks};
@@ -45,17 +46,17 @@ pub(super) struct RunArgs {
     /// Print events as lines of JSON in place of progress and the closing table
     #[arg(long)]
     json: bool,
-    /// Time that runs in hand get for the step in hand when the sweep is told to stop
-    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = duration)]
+    /// Time that runs in hand get to end their step and be saved when the sweep is told to stop
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = duration::parse)]
     stop_grace: Duration,
     /// Vector instructions: auto, avx512, avx2 or portable
     #[arg(long, hide = true)]
     simd: Option<String>,
     /// Longest silence of a worker
-    #[arg(long, hide = true, default_value = "30s", value_parser = duration)]
+    #[arg(long, hide = true, default_value = "30s", value_parser = duration::parse)]
     beat_limit: Duration,
     /// Time that every step is given
-    #[arg(long, hide = true, default_value = "60s", value_parser = duration)]
+    #[arg(long, hide = true, default_value = "60s", value_parser = duration::parse)]
     step_limit: Duration,
     /// Script that scripted trainers follow in place of training
     #[cfg(debug_assertions)]
@@ -310,36 +311,9 @@ fn command(args: impl Iterator<Item = OsString>) -> String {
     args.map(quote).collect::<Vec<_>>().join(" ")
 }
 
-/// Reads `20s`, `500ms`, `2m`, `1.5h`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
-    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let scale = match unit {
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(format!("`{unit}` is not a unit of time: use ms, s, m or h")),
-    };
-    let number: f64 = number.parse().map_err(|_| format!("`{text}` is not a time such as 20s or 2m"))?;
-    Duration::try_from_secs_f64(number * scale).map_err(|_| format!("`{text}` is too long a time"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_units() {
-        assert_eq!(duration("20s"), Ok(Duration::from_secs(20)));
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        assert_eq!(duration("1.5h"), Ok(Duration::from_secs(5400)));
-        assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
-        for bad in ["", "s", "-1s", "1d", "1.2.3s", "nan", "1e400h"] {
-            assert!(duration(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn a_command_can_be_typed_again() {

@@ -97,6 +97,11 @@ impl RunPaths {
         self.dir.join("result.json")
     }
 
+    /// The published final weights.
+    pub fn final_weights(&self) -> PathBuf {
+        super::final_weights(&self.dir)
+    }
+
     /// The folder of an attempt.
     pub fn attempt(&self, number: u32) -> PathBuf {
         self.dir.join(format!("attempt-{number}"))

@@ -23,6 +23,7 @@ use crate::settings::Data;
 pub struct Results {
     view: View,
     corpora: Vec<CorpusInfo>,
+    keep_checkpoints: bool,
     _lock: Lock,
 }
 
@@ -72,8 +73,14 @@ impl Results {
         let view = View::of(layout.clone())?;
         write_if_changed(&layout.sweep_toml(), sweep_toml.as_bytes())?;
         write_if_changed(&layout.plan(), &to_json(plan, &layout.plan())?)?;
-        let results = Self { view, corpora: plan.corpora.clone(), _lock: lock };
+        let keep_checkpoints = plan.options.keep_checkpoints;
+        let results = Self { view, corpora: plan.corpora.clone(), keep_checkpoints, _lock: lock };
         Ok(Opened { results, created: old.is_none(), change })
+    }
+
+    /// Whether checkpoints outlive their run.
+    pub(super) const fn keeps_checkpoints(&self) -> bool {
+        self.keep_checkpoints
     }
 
     /// Writes a table in place of the one that may be there.
