@@ -1,0 +1,201 @@
+// The recurrence of RWKV-7, forward and backward. One block a lane, window and head.
+//
+// Four threads share a row of the state, as S4 has four partial sums: thread 4 i + q holds S[i][q + 4 m], m = 0, 1, ..; a sum
+// over j is one chain in each of them and a fold over the four. The backward pass also needs sums over i, for which the same
+// thread holds column i of the state and of its gradient: S[q + 4 m][i]. Both copies go through the same operations, hence
+// hold the same bits. M: registers a thread needs for a row, N <= 4 M; EXACT: N = 4 M, so that no term need be guarded.
+
+// Folds S4's partial sums in four neighbouring threads; all four get the sum.
+__device__ __forceinline__ float fold_state(float p) {
+    p = p + __shfl_xor_sync(FULL_WARP, p, 2);
+    return p + __shfl_xor_sync(FULL_WARP, p, 1);
+}
+
+// Loads `count` tokens of a head's vector from [.., C] into shared memory, in the order in which threads read it:
+// channel q + 4 m stands at q M + m.
+template <int M>
+__device__ __forceinline__ void load_tokens(float (*to)[4 * M], const float* from, u32 count, u32 c, u32 n) {
+    for (u32 e = threadIdx.x; e < count * n; e += blockDim.x) {
+        const u32 t = e / n, j = e % n;
+        to[t][(j % 4) * M + j / 4] = from[(size_t)t * c + j];
+    }
+}
+
+#define EACH_TERM _Pragma("unroll") for (int m = 0; m < M; ++m) if (EXACT || m < terms)
+
+template <int M, int SEGMENT, bool EXACT>
+__device__ __forceinline__ void recurrence_forward(
+    const float* r, const float* w, const float* k, const float* v, const float* kk, const float* b,
+    float* y, float* sa, float* states, u32 tokens, u32 c, u32 n) {
+    constexpr int STEP = 16;
+    __shared__ float rs[STEP][4 * M], ws[STEP][4 * M], ks[STEP][4 * M], as[STEP][4 * M], bs[STEP][4 * M], vs[STEP][4 * M];
+    const u32 i = threadIdx.x / 4, q = threadIdx.x % 4;
+    const bool mine = EXACT || i < n;
+    const int terms = mine ? (int)((n + 3 - q) / 4) : 0;
+    float s[M] = {};
+    for (u32 t0 = 0; t0 < tokens; t0 += STEP) {
+        const u32 count = min((u32)STEP, tokens - t0);
+        const size_t from = (size_t)t0 * c;
+        __syncthreads();
+        load_tokens<M>(rs, r + from, count, c, n);
+        load_tokens<M>(ws, w + from, count, c, n);
+        load_tokens<M>(ks, k + from, count, c, n);
+        load_tokens<M>(as, kk + from, count, c, n);
+        load_tokens<M>(bs, b + from, count, c, n);
+        load_tokens<M>(vs, v + from, count, c, n);
+        __syncthreads();
+        for (u32 t = 0; t < count; ++t) {
+            if (states && (t0 + t) % SEGMENT == 0) {
+                float* to = states + ((size_t)((t0 + t) / SEGMENT) * n + i) * n + q;
+                EACH_TERM to[4 * m] = s[m];
+            }
+            float p = 0.0f;
+            EACH_TERM p = fmaf(s[m], -as[t][q * M + m], p);
+            const float removed = fold_state(p);
+            const float vi = vs[t][(i % 4) * M + i / 4];
+            p = 0.0f;
+            EACH_TERM {
+                s[m] = fmaf(vi, ks[t][q * M + m], fmaf(removed, bs[t][q * M + m], s[m] * ws[t][q * M + m]));
+                p = fmaf(s[m], rs[t][q * M + m], p);
+            }
+            const float out = fold_state(p);
+            if (mine && q == 0) y[(size_t)(t0 + t) * c + i] = out;
+            if (mine && q == 1) sa[(size_t)(t0 + t) * c + i] = removed;
+        }
+    }
+}
+
+template <int M, int SEGMENT, bool EXACT>
+__device__ __forceinline__ void recurrence_backward(
+    const float* r, const float* w, const float* k, const float* v, const float* kk, const float* b,
+    const float* sa, const float* states, const float* dy,
+    float* dr, float* dw, float* dk, float* dv, float* da, float* db, u32 tokens, u32 c, u32 n) {
+    __shared__ float rs[SEGMENT][4 * M], ws[SEGMENT][4 * M], ks[SEGMENT][4 * M], as[SEGMENT][4 * M];
+    __shared__ float bs[SEGMENT][4 * M], vs[SEGMENT][4 * M], removed[SEGMENT][4 * M], ds[SEGMENT][4 * M];
+    __shared__ float hs[2][4 * M];
+    constexpr int HELD = SEGMENT > 1 ? M : 1;
+    // Each thread's columns of the states before the segment's tokens after the first.
+    __shared__ float kept[SEGMENT > 1 ? SEGMENT - 1 : 1][HELD][SEGMENT > 1 ? 16 * M : 1];
+    const u32 i = threadIdx.x / 4, q = threadIdx.x % 4;
+    const bool mine = EXACT || i < n;
+    const int terms = mine ? (int)((n + 3 - q) / 4) : 0;
+    const u32 own = (i % 4) * M + i / 4, others = q * M;
+    float g_row[M] = {}, g_col[M] = {};
+    const u32 segments = (tokens + SEGMENT - 1) / SEGMENT;
+    for (u32 segment = segments; segment-- > 0;) {
+        const u32 t0 = segment * SEGMENT, count = min((u32)SEGMENT, tokens - t0);
+        const size_t from = (size_t)t0 * c;
+        __syncthreads();
+        load_tokens<M>(rs, r + from, count, c, n);
+        load_tokens<M>(ws, w + from, count, c, n);
+        load_tokens<M>(ks, k + from, count, c, n);
+        load_tokens<M>(as, kk + from, count, c, n);
+        load_tokens<M>(bs, b + from, count, c, n);
+        load_tokens<M>(vs, v + from, count, c, n);
+        load_tokens<M>(removed, sa + from, count, c, n);
+        load_tokens<M>(ds, dy + from, count, c, n);
+        __syncthreads();
+        // The segment's states once more, from the one that the forward pass kept. Where it kept them all, each is read when
+        // it is used instead: a large head has no registers to spare.
+        const float* start = states + ((size_t)segment * n + q) * n + i;
+        auto next = [&](u32 t, int m, float state) {
+            const float carried = fmaf(removed[t][others + m], bs[t][own], state * ws[t][own]);
+            return fmaf(vs[t][others + m], ks[t][own], carried);
+        };
+        float first[HELD] = {}, after[HELD] = {};
+        if (SEGMENT > 1) {
+            EACH_TERM first[m % HELD] = start[(size_t)4 * m * n];
+            EACH_TERM after[m % HELD] = first[m % HELD];
+            for (u32 t = 0; t < count; ++t) {
+                EACH_TERM {
+                    if (t > 0) kept[t - 1][m % HELD][threadIdx.x] = after[m % HELD];
+                    after[m % HELD] = next(t, m, after[m % HELD]);
+                }
+            }
+        }
+        for (u32 t = count; t-- > 0;) {
+            const float r_own = rs[t][own], dy_own = ds[t][own], k_own = ks[t][own], b_own = bs[t][own];
+            float before[HELD] = {};
+            if (SEGMENT > 1) EACH_TERM before[m % HELD] = t > 0 ? kept[t - 1][m % HELD][threadIdx.x] : first[m % HELD];
+            // Along the row.
+            float pv = 0.0f, ph = 0.0f;
+            EACH_TERM {
+                g_row[m] = fmaf(dy_own, rs[t][others + m], g_row[m]);
+                pv = fmaf(g_row[m], ks[t][others + m], pv);
+                ph = fmaf(g_row[m], bs[t][others + m], ph);
+            }
+            const float h_own = fold_state(ph), dv_own = fold_state(pv);
+            if (mine && q == 0) hs[t % 2][own] = h_own;
+            // Down the column.
+            float pr = 0.0f, pk = 0.0f, pb = 0.0f, pw = 0.0f, pa = 0.0f;
+            EACH_TERM {
+                const float d = ds[t][others + m];
+                const float old = SEGMENT > 1 ? before[m % HELD] : start[(size_t)4 * m * n];
+                g_col[m] = fmaf(d, r_own, g_col[m]);
+                pr = fmaf(SEGMENT > 1 ? after[m % HELD] : next(t, m, old), d, pr);
+                pk = fmaf(g_col[m], vs[t][others + m], pk);
+                pb = fmaf(g_col[m], removed[t][others + m], pb);
+                pw = fmaf(g_col[m], old, pw);
+            }
+            __syncthreads();
+            const float w_own = ws[t][own], a_own = -as[t][own];
+            EACH_TERM {
+                const float h = hs[t % 2][others + m];
+                pa = fmaf(SEGMENT > 1 ? before[m % HELD] : start[(size_t)4 * m * n], h, pa);
+                g_col[m] = fmaf(h, a_own, g_col[m] * w_own);
+                g_row[m] = fmaf(h_own, -as[t][others + m], g_row[m] * ws[t][others + m]);
+                if (SEGMENT > 1) after[m % HELD] = before[m % HELD];
+            }
+            const float r_sum = fold_state(pr), k_sum = fold_state(pk), b_sum = fold_state(pb);
+            const float w_sum = fold_state(pw), a_sum = fold_state(pa);
+            const size_t at = (size_t)(t0 + t) * c + i;
+            if (mine && q == 0) {
+                dr[at] = r_sum;
+                dk[at] = k_sum;
+            } else if (mine && q == 1) {
+                db[at] = b_sum;
+                dw[at] = w_sum;
+            } else if (mine && q == 2) {
+                da[at] = a_sum;
+                dv[at] = dv_own;
+            }
+        }
+    }
+}
+
+// Overwrites y, sa and, where states is not null, the state before every SEGMENT-th token; b = kk a, the removal key is -kk.
+#define RECURRENCE(NAME, M, SEGMENT, EXACT)                                                                               \
+    extern "C" __global__ void __launch_bounds__(16 * M) recurrence_forward_##NAME(                                       \
+        const int* lanes, const float* r, const float* w, const float* k, const float* v, const float* kk,                \
+        const float* b, float* y, float* sa, float* states, unsigned windows, unsigned tokens, unsigned heads,            \
+        unsigned n) {                                                                                                     \
+        const int lane = lanes[blockIdx.z];                                                                               \
+        if (lane < 0) return;                                                                                             \
+        const u32 c = heads * n, segments = (tokens + SEGMENT - 1) / SEGMENT;                                             \
+        const size_t window = (size_t)lane * windows + blockIdx.y;                                                        \
+        const size_t at = window * tokens * c + blockIdx.x * n;                                                           \
+        float* kept = states ? states + (window * heads + blockIdx.x) * segments * n * n : nullptr;                       \
+        recurrence_forward<M, SEGMENT, EXACT>(                                                                            \
+            r + at, w + at, k + at, v + at, kk + at, b + at, y + at, sa + at, kept, tokens, c, n);                        \
+    }                                                                                                                     \
+    extern "C" __global__ void __launch_bounds__(16 * M) recurrence_backward_##NAME(                                      \
+        const int* lanes, const float* r, const float* w, const float* k, const float* v, const float* kk,                \
+        const float* b, const float* sa, const float* states, const float* dy, float* dr, float* dw, float* dk,           \
+        float* dv, float* da, float* db, unsigned windows, unsigned tokens, unsigned heads, unsigned n) {                 \
+        const int lane = lanes[blockIdx.z];                                                                               \
+        if (lane < 0) return;                                                                                             \
+        const u32 c = heads * n, segments = (tokens + SEGMENT - 1) / SEGMENT;                                             \
+        const size_t window = (size_t)lane * windows + blockIdx.y;                                                        \
+        const size_t at = window * tokens * c + blockIdx.x * n;                                                           \
+        const float* kept = states + (window * heads + blockIdx.x) * segments * n * n;                                    \
+        recurrence_backward<M, SEGMENT, EXACT>(                                                                           \
+            r + at, w + at, k + at, v + at, kk + at, b + at, sa + at, kept, dy + at, dr + at, dw + at, dk + at, dv + at,  \
+            da + at, db + at, tokens, c, n);                                                                              \
+    }
+
+RECURRENCE(upto16, 4, 8, false)
+RECURRENCE(upto32, 8, 8, false)
+RECURRENCE(upto64, 16, 2, false)
+RECURRENCE(upto128, 32, 1, false)
+RECURRENCE(of32, 8, 8, true)
+RECURRENCE(of64, 16, 2, true)
