@@ -5,7 +5,10 @@
 pub mod arith;
 pub mod backend;
 pub mod cli;
+pub mod data;
+pub mod golden;
 pub mod model;
+pub mod optim;
 pub mod plan;
 pub mod rng;
 pub mod run;

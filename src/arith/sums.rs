@@ -68,6 +68,12 @@ pub fn scalar_sum(n: usize, term: impl Fn(usize) -> f64) -> f64 {
         }
         base += SCALAR_PARTIALS;
     }
+    fold_scalar(p)
+}
+
+/// Folds the partial sums of S5.
+#[inline(always)]
+pub fn fold_scalar(mut p: [f64; SCALAR_PARTIALS]) -> f64 {
     let mut h = SCALAR_PARTIALS / 2;
     while h > 0 {
         let (low, high) = p.split_at_mut(h);

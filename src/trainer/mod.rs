@@ -1,8 +1,16 @@
 //! Trains one run, a step at a time.
+//!
+//! [`Run`] owns everything that a run's future depends on; [`Run::advance`] moves it by one step, so that whoever
+//! drives it can stop, beat or checkpoint between steps. Nothing here knows of sweeps, files or processes.
+
+mod clock;
+mod run;
+
+pub use run::{Run, TrainError};
 
 use crate::run::{Outcome, Row};
 
-/// What one call of `advance` did.
+/// What one call of [`Run::advance`] did.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
     /// Trained a step that is not logged.

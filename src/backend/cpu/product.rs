@@ -39,6 +39,15 @@ impl Packed {
         }
     }
 
+    /// Takes the shape [k, n] and packs `b`, row-major; the room is kept from call to call.
+    pub fn repack(&mut self, b: &[f32], k: usize, n: usize) {
+        (self.k, self.n) = (k, n);
+        // Columns beyond n must be 0, so that no stale value is multiplied.
+        self.panels.clear();
+        self.panels.resize(n.div_ceil(PANEL) * PANEL * k, 0.0);
+        self.pack(b, n);
+    }
+
     /// Packs the transpose of `b` [n, k], row-major.
     pub fn pack_transposed(&mut self, b: &[f32]) {
         const BLOCK: usize = 16;

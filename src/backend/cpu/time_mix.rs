@@ -204,10 +204,6 @@ pub struct FinishBackward<'a> {
     /// Gradient of o; out: gradient of y after norm and bonus (dyb).
     pub d: &'a mut [f32],
     /// As in [`Finish`].
-    pub r: &'a [f32],
-    /// As in [`Finish`].
-    pub k: &'a [f32],
-    /// As in [`Finish`].
     pub v: &'a [f32],
     /// As in [`Finish`].
     pub g: &'a [f32],
@@ -215,8 +211,6 @@ pub struct FinishBackward<'a> {
     pub yhat: &'a [f32],
     /// As in [`Finish`].
     pub rs: &'a [f32],
-    /// As in [`Finish`].
-    pub bonus: &'a [f32],
     /// As in [`Finish`].
     pub yb: &'a [f32],
     /// Out: gradient of the gate.
@@ -231,7 +225,7 @@ simd! {
     /// Backward pass of [`finish`]; the bonus's gradients of r, k and v are formed by [`prepare_backward`].
     pub fn finish_backward(heads: Heads, p: Vectors<'_>, io: FinishBackward<'_>) {
         let (n, c) = (heads.n, heads.heads * heads.n);
-        for row in 0..io.r.len() / c {
+        for row in 0..io.v.len() / c {
             for h in 0..heads.heads {
                 let (at, head) = (row * c + h * n, h * n);
                 let (d, dg, dy) = (&mut io.d[at..at + n], &mut io.dg[at..at + n], &mut io.dy[at..at + n]);
@@ -289,7 +283,6 @@ pub struct Kept<'a> {
     pub r: &'a [f32],
     pub w: &'a [f32],
     pub k: &'a [f32],
-    pub v: &'a [f32],
     pub k0: &'a [f32],
     pub kk: &'a [f32],
     pub sw: &'a [f32],

@@ -1,0 +1,3 @@
+//! Golden cases.
+
+pub mod settings;

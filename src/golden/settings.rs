@@ -1,0 +1,55 @@
+//! Settings of golden cases.
+
+use crate::settings::{
+    Data, Decay, EvalWeights, OnNonfinite, Opt, Precision, ScaleInit, ScaleLrMode, Settings, TestBatches,
+};
+
+/// The oracle's defaults, on which a case's own values are laid.
+pub fn baseline() -> Settings {
+    Settings {
+        c: 128,
+        n_head: 4,
+        head_size: 32,
+        n_rwkv: 3,
+        n_attn: 1,
+        ffn: 512,
+        lora: 32,
+        seq_len: 512,
+        batch: 1,
+        accum_steps: 1,
+        chunk_size: 512,
+        moba_top_k: 0,
+        recompute: 0,
+        precision: Precision::Fp32,
+        dies_per_run: 1,
+        data: Data::Builtin,
+        steps: 1000,
+        seed: 1234,
+        eval_every: 1,
+        eval_batches: 8,
+        test_batches: TestBatches::Windows(1),
+        diverge_above: 1e3,
+        on_nonfinite: OnNonfinite::Diverged,
+        opt: Opt::AdamW,
+        lr: 1e-3,
+        lr_min: 1e-4,
+        warmup_steps: 0,
+        beta1: 0.9,
+        beta2: 0.999,
+        eps: 1e-8,
+        weight_decay: 0.0,
+        decay: Decay::All,
+        grad_clip: 0.0,
+        target_step: 0.003,
+        scale_lr: 1e-2,
+        scale_lr_mode: ScaleLrMode::Lr,
+        scale_init: ScaleInit::FanIn,
+        q_clamp: 7,
+        theta: 2,
+        dither: true,
+        dither_seed: 42,
+        eval_weights: EvalWeights::Fresh,
+        speed_counts_eval: false,
+        save_final: false,
+    }
+}

@@ -1,0 +1,313 @@
+//! A run on the CPU backend.
+
+use std::sync::Arc;
+
+use crate::backend::cpu::engine::Engine;
+use crate::backend::cpu::rows;
+use crate::backend::cpu::team::Team;
+use crate::data::{Corpus, DataError};
+use crate::model::ModelConfig;
+use crate::optim::{Optimizer, PanelState, State};
+use crate::run::{Best, Ending, Finals, Outcome, Row};
+use crate::settings::{EvalWeights, OnNonfinite, Precision, Settings};
+
+use super::Progress;
+use super::clock::Clock;
+
+/// A run cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// The corpus does not fit the settings.
+    #[error(transparent)]
+    Corpus(#[from] DataError),
+    /// The backend lacks what a setting asks.
+    #[error("the cpu backend has no {0}")]
+    Unsupported(&'static str),
+}
+
+/// A run: its configuration, and everything that its future depends on.
+pub struct Run {
+    settings: Settings,
+    corpus: Corpus,
+    team: Arc<Team>,
+    engine: Engine,
+    optimizer: Optimizer,
+    state: State,
+    grads: Vec<f32>,
+    /// One micro-batch's gradients, where several are accumulated.
+    part: Vec<f32>,
+    panel: PanelState,
+    /// Steps done.
+    step: u64,
+    skipped: u64,
+    best_val_bpb: Option<Best>,
+    best_val_acc: Option<Best>,
+    /// Set by a step whose evaluation was not finite: the run ends at the next call.
+    bad: Option<(u64, f64)>,
+    clock: Clock,
+    inputs: Vec<u8>,
+    targets: Vec<u8>,
+}
+
+/// Mean loss (nats a byte) and accuracy over windows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Score {
+    loss: f64,
+    accuracy: f64,
+}
+
+impl Score {
+    fn bpb(self) -> f64 {
+        bits(self.loss)
+    }
+}
+
+fn bits(nats: f64) -> f64 {
+    nats / std::f64::consts::LN_2
+}
+
+impl Run {
+    /// A run before its first step. `spare` is the engine of an earlier run, whose buffers are used again where the shape is the same.
+    ///
+    /// # Errors
+    /// The corpus is too short for the windows, or a setting asks what this backend lacks.
+    pub fn new(
+        settings: &Settings,
+        corpus: Corpus,
+        team: Arc<Team>,
+        spare: Option<Engine>,
+    ) -> Result<Self, TrainError> {
+        corpus.check(settings.seq_len)?;
+        if settings.precision != Precision::Fp32 {
+            return Err(TrainError::Unsupported("precision but fp32"));
+        }
+        if settings.recompute != 0 {
+            return Err(TrainError::Unsupported("recomputation of activations"));
+        }
+        if settings.dies_per_run != 1 {
+            return Err(TrainError::Unsupported("runs over several dies"));
+        }
+        let config = ModelConfig::from(settings);
+        let mut engine = match spare {
+            Some(engine) if engine.fits(&config, settings.batch) => engine,
+            _ => Engine::new(&config, settings.batch, Arc::clone(&team)),
+        };
+        let optimizer = Optimizer::new(settings, engine.params());
+        let state = team.enter(|| optimizer.start(&team, &config, engine.params(), settings.seed));
+        engine.load(&state.weights, true);
+        let arena = engine.params().arena_len;
+        let tokens = settings.batch * settings.accum_steps * settings.seq_len;
+        Ok(Self {
+            clock: Clock::start(settings.steps, tokens, settings.speed_counts_eval),
+            settings: settings.clone(),
+            corpus,
+            team,
+            engine,
+            optimizer,
+            state,
+            grads: vec![0.0; arena],
+            part: vec![0.0; if settings.accum_steps > 1 { arena } else { 0 }],
+            panel: PanelState::default(),
+            step: 0,
+            skipped: 0,
+            best_val_bpb: None,
+            best_val_acc: None,
+            bad: None,
+            inputs: Vec::new(),
+            targets: Vec::new(),
+        })
+    }
+
+    /// The engine, for the next run.
+    pub fn into_engine(self) -> Engine {
+        self.engine
+    }
+
+    /// What the run is configured by.
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Weights, moments, accumulators and scales.
+    pub const fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Gradients of the last step, an arena.
+    pub fn gradients(&self) -> &[f32] {
+        &self.grads
+    }
+
+    /// The engine that computes it.
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Trains and, where a row is due, evaluates one step; after the last, evaluates for good and ends.
+    pub fn advance(&mut self) -> Progress {
+        if let Some((step, loss)) = self.bad {
+            return self.end(Ending::Diverged { step, loss });
+        }
+        if self.step == self.settings.steps {
+            return self.finish();
+        }
+        let step = self.step;
+        let loss = self.forward_backward(step);
+        let skip = self.settings.on_nonfinite == OnNonfinite::Skip;
+        if (!loss.is_finite() && !skip) || loss > self.settings.diverge_above {
+            return self.end(Ending::Diverged { step, loss });
+        }
+        let team = Arc::clone(&self.team);
+        let (lr, grad_norm) = team.enter(|| self.update(step, loss, skip));
+        self.step += 1;
+        if step % self.settings.eval_every != 0 && self.step != self.settings.steps {
+            return Progress::Stepped { step };
+        }
+        self.log(step, loss, lr, grad_norm)
+    }
+
+    /// Loss of the step's windows, and their gradients in `grads`.
+    fn forward_backward(&mut self, step: u64) -> f64 {
+        let (batch, parts) = (self.settings.batch as u64, self.settings.accum_steps as u64);
+        let mut loss = 0.0;
+        for part in 0..parts {
+            let first = (step * parts + part) * batch;
+            let grads = if part == 0 { &mut self.grads } else { &mut self.part };
+            self.inputs.clear();
+            self.targets.clear();
+            for i in first..first + batch {
+                let window = self.corpus.train_window(self.settings.seed, i, self.settings.seq_len);
+                self.inputs.extend_from_slice(&window[..window.len() - 1]);
+                self.targets.extend_from_slice(&window[1..]);
+            }
+            let share = 1.0 / parts as f64;
+            self.engine.gradients(&self.state.weights, (&self.inputs, &self.targets), share, grads);
+            loss += self.engine.batch_loss(self.settings.batch);
+            if part > 0 {
+                rows::add(self.team.level(), &self.part, &mut self.grads);
+            }
+        }
+        loss / parts as f64
+    }
+
+    /// Takes the step's update and gives its learning rate and gradient norm. Afterwards the engine holds the weights that a logged
+    /// evaluation sees.
+    fn update(&mut self, step: u64, loss: f64, skip: bool) -> (f64, f64) {
+        if skip {
+            let norm = self.optimizer.norm(&self.team, &self.grads);
+            if !loss.is_finite() || !norm.is_finite() {
+                self.skipped += 1;
+                return (self.optimizer.schedule().at(step), norm);
+            }
+        }
+        let report = self.optimizer.apply(&self.team, &mut self.state, &mut self.grads, step);
+        if self.settings.eval_weights == EvalWeights::Fresh {
+            self.optimizer.refresh(&self.team, &mut self.state);
+        }
+        self.engine.load(&self.state.weights, true);
+        (report.lr, report.grad_norm)
+    }
+
+    fn log(&mut self, step: u64, loss: f64, lr: f64, grad_norm: f64) -> Progress {
+        let val = self.evaluate_val(self.settings.eval_batches);
+        self.settle();
+        if !val.loss.is_finite() {
+            self.bad = Some((step, val.loss));
+        }
+        let row_is_best = |best: Option<Best>, better: fn(f64, f64) -> bool, value: f64| match best {
+            Some(best) if !better(value, best.value) => Some(best),
+            _ if value.is_nan() => best,
+            _ => Some(Best { value, step }),
+        };
+        self.best_val_bpb = row_is_best(self.best_val_bpb, |a, b| a < b, val.bpb());
+        self.best_val_acc = row_is_best(self.best_val_acc, |a, b| a > b, val.accuracy);
+        let panel = match (&self.state.sr4, self.optimizer.sr4()) {
+            (Some(state), Some(by)) => Some(self.panel.measure(self.team.level(), &state.q, &state.scale, by)),
+            _ => None,
+        };
+        Progress::Logged(Row {
+            step,
+            train_bpb: bits(loss),
+            val_bpb: val.bpb(),
+            val_acc: val.accuracy,
+            grad_norm,
+            lr,
+            panel,
+            timing: self.clock.row(step),
+        })
+    }
+
+    /// Brings the ternary weights up to date where a logged evaluation saw stale ones.
+    fn settle(&mut self) {
+        if self.settings.eval_weights == EvalWeights::Stale && self.state.sr4.is_some() {
+            let team = Arc::clone(&self.team);
+            team.enter(|| {
+                self.optimizer.refresh(&team, &mut self.state);
+                self.engine.load(&self.state.weights, true);
+            });
+        }
+    }
+
+    fn finish(&mut self) -> Progress {
+        let settings = &self.settings;
+        let seen = settings.steps * (settings.batch * settings.accum_steps) as u64;
+        let train = self.corpus.window(crate::data::Split::Train, settings.seed, seen, settings.seq_len);
+        let test: Vec<_> = self.corpus.test_ranges(settings.test_batches, settings.seq_len).collect();
+        let twice = 2 * settings.eval_batches;
+        let train = self.evaluate(std::iter::once(train));
+        let val = self.evaluate_val(twice);
+        let test = (!test.is_empty()).then(|| self.evaluate(test.into_iter()));
+        if let Some(bad) = [Some(train), Some(val), test].iter().flatten().find(|s| !s.loss.is_finite()) {
+            let (step, loss) = (self.settings.steps - 1, bad.loss);
+            return self.end(Ending::Diverged { step, loss });
+        }
+        self.end(Ending::Finished(Finals {
+            train_bpb: train.bpb(),
+            val_bpb: val.bpb(),
+            val_acc: val.accuracy,
+            test_bpb: test.map(Score::bpb),
+            test_acc: test.map(|s| s.accuracy),
+        }))
+    }
+
+    fn end(&self, ending: Ending) -> Progress {
+        let (wall_sec, tok_per_sec) = self.clock.total(self.step);
+        Progress::Ended(Box::new(Outcome {
+            ending,
+            steps: self.step,
+            skipped: self.skipped,
+            best_val_bpb: self.best_val_bpb,
+            best_val_acc: self.best_val_acc,
+            wall_sec,
+            tok_per_sec,
+        }))
+    }
+
+    fn evaluate_val(&mut self, windows: u64) -> Score {
+        let (corpus, seed, seq_len) = (self.corpus.clone(), self.settings.seed, self.settings.seq_len);
+        self.evaluate((0..windows).map(move |i| corpus.window(crate::data::Split::Val, seed, i, seq_len)))
+    }
+
+    /// Mean over windows of their mean losses, windows in the order given.
+    fn evaluate(&mut self, windows: impl Iterator<Item = std::ops::Range<usize>>) -> Score {
+        let windows: Vec<_> = windows.collect();
+        let (mut loss, mut hits) = (0.0, 0);
+        let Self { clock, engine, corpus, state, inputs, targets, .. } = self;
+        clock.evaluation(|| {
+            for group in windows.chunks(engine.capacity()) {
+                inputs.clear();
+                targets.clear();
+                for window in group {
+                    let bytes = &corpus.bytes()[window.clone()];
+                    inputs.extend_from_slice(&bytes[..bytes.len() - 1]);
+                    targets.extend_from_slice(&bytes[1..]);
+                }
+                let scores = engine.score(&state.weights, inputs, targets);
+                loss = scores.loss.iter().fold(loss, |sum, l| sum + l);
+                hits += scores.hits.iter().sum::<u64>();
+            }
+        });
+        let bytes = windows.len() * self.settings.seq_len;
+        Score { loss: loss / windows.len() as f64, accuracy: hits as f64 / bytes as f64 }
+    }
+}
