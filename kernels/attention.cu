@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(256) attention_scores(
     if (lane < 0 || col0 > row0) return;
     const size_t head = ((size_t)lane * windows + item / heads) * tokens * c + (item % heads) * n;
     const size_t square = ((size_t)lane * windows * heads + item) * tokens * tokens;
-    const Operands o = {x + head, z + head, out + square, c, c, tokens};
+    const Operands o = {x + head, z + head, nullptr, out + square, c, c, tokens};
     ATTENTION_TILE(false, true)(o, row0, col0, tokens, tokens, 0, n, SET);
 }
 
@@ -87,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(256) attention_rows(
     const u32 row0 = (blockIdx.y % tiles) * TILE;
     const size_t head = ((size_t)lane * windows + item / heads) * tokens * c + (item % heads) * n;
     const size_t square = ((size_t)lane * windows * heads + item) * tokens * tokens;
-    const Operands o = {s + square, x + head, out + head, tokens, c, c};
+    const Operands o = {s + square, x + head, nullptr, out + head, tokens, c, c};
     ATTENTION_TILE(false, false)(o, row0, blockIdx.x * TILE, tokens, n, 0, min(row0 + TILE, tokens), SETTLE);
 }
 
@@ -104,7 +104,7 @@ extern "C" __global__ void __launch_bounds__(256) attention_columns(
     const u32 row0 = (blockIdx.y % tiles) * TILE, from = row0 / PRODUCT_CHUNK * PRODUCT_CHUNK;
     const size_t head = ((size_t)lane * windows + item / heads) * tokens * c + (item % heads) * n;
     const size_t square = ((size_t)lane * windows * heads + item) * tokens * tokens;
-    const Operands o = {s + square, x + head, out + head, tokens, c, c};
+    const Operands o = {s + square, x + head, nullptr, out + head, tokens, c, c};
     ATTENTION_TILE(true, false)(o, row0, blockIdx.x * TILE, tokens, n, from, tokens, SETTLE);
 }
 

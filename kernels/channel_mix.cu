@@ -25,15 +25,3 @@ extern "C" __global__ void __launch_bounds__(256) relu_squared_backward(
     if (lane < 0 || i >= n) return;
     d[lane * n + i] = d[lane * n + i] * (rl[lane * n + i] + rl[lane * n + i]);
 }
-
-// x = x + y. One thread a value.
-extern "C" __global__ void __launch_bounds__(256) add(
-    const int* lanes,  // [grid z]
-    const float* y,    // [L,n]
-    float* x,          // [L,n] added to
-    u64 n) {
-    const int lane = lanes[blockIdx.z];
-    const u64 i = (u64)blockIdx.x * 256 + threadIdx.x;
-    if (lane < 0 || i >= n) return;
-    x[lane * n + i] = x[lane * n + i] + y[lane * n + i];
-}

@@ -11,10 +11,10 @@ extern "C" __global__ void __launch_bounds__(1024) gradient_pieces(
     __shared__ double partial[SCALAR_PARTIALS];
     const int lane = lanes[blockIdx.z];
     if (lane < 0) return;
-    const u32 first = pieces[2 * blockIdx.x], count = pieces[2 * blockIdx.x + 1];
+    const u32 first = pieces[2 * blockIdx.x], length = pieces[2 * blockIdx.x + 1];
     const float* from = gradients + lane * arena + first;
     double p = 0.0;
-    for (u32 i = threadIdx.x; i < count; i += SCALAR_PARTIALS) {
+    for (u32 i = threadIdx.x; i < length; i += SCALAR_PARTIALS) {
         const double g = (double)from[i];
         p = p + g * g;
     }
@@ -42,23 +42,23 @@ extern "C" __global__ void __launch_bounds__(32) gradient_norm(
 
 // What AdamW needs of a lane and step, each formed in f64 and rounded once by the host.
 struct Rates {
-    float beta1, rest1, beta2, rest2, correction1, correction2, lr, decay, eps;
+    float beta1, rest1, beta2, rest2, correction1, correction2, lr, eps, keep_matrices, keep_vectors;
 };
 
-__device__ __forceinline__ float adamw_step(float p, float g, float* m, float* v, const Rates& r, float decay) {
+__device__ __forceinline__ float adamw_step(float p, float g, float* m, float* v, const Rates& r, float keep) {
     *m = fmaf(r.beta1, *m, r.rest1 * g);
     *v = fmaf(r.beta2, *v, (r.rest2 * g) * g);
     const float step = __fdiv_rn(__fdiv_rn(*m, r.correction1), __fsqrt_rn(__fdiv_rn(*v, r.correction2)) + r.eps);
-    return fmaf(-r.lr, step, p * decay);
+    return fmaf(-r.lr, step, p * keep);
 }
 
 // One step over a flat arena. kinds tells of every 16 floats whether they are trained: bit 0 always, bit 1 only where the lane's
-// own flag says that AdamW trains the ternary tensors too; bit 2: decayed. One thread a value. In place.
+// own flag says that AdamW trains the ternary tensors too; bit 2: a matrix. One thread a value. In place.
 extern "C" __global__ void __launch_bounds__(256) adamw(
     const int* lanes,          // [grid z]
     const float* gradients,    // [L] arenas
     const float* factors,      // [L] that the gradients are multiplied by first, where they are not 1
-    const float* rates,        // [L,9]: see Rates
+    const float* rates,        // [L,10]: see Rates
     const u8* kinds,           // [len/16]
     const u8* trains_ternary,  // [L]
     float* values,             // [L] arenas
@@ -70,12 +70,12 @@ extern "C" __global__ void __launch_bounds__(256) adamw(
     if (lane < 0 || i >= len) return;
     const u8 kind = kinds[i / 16];
     if (!(kind & 1) && !((kind & 2) && trains_ternary[lane])) return;
-    const float* at = rates + 9 * lane;
-    const Rates r = {at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7], at[8]};
+    const float* at = rates + 10 * lane;
+    const Rates r = {at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7], at[8], at[9]};
     const size_t place = lane * arena + i;
     const float factor = factors[lane];
     const float g = factor == 1.0f ? gradients[place] : gradients[place] * factor;
-    values[place] = adamw_step(values[place], g, first + place, second + place, r, kind & 4 ? r.decay : 1.0f);
+    values[place] = adamw_step(values[place], g, first + place, second + place, r, kind & 4 ? r.keep_matrices : r.keep_vectors);
 }
 
 // A ternary tensor [rows,cols]: where its weights begin in the arena, in the accumulators and its scales in the scales.

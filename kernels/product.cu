@@ -1,12 +1,13 @@
 // Matrix products of shape S1: k ascending with fused multiply-adds, in chunks of 128 that are added in order.
 
 // What happens to a finished product.
-enum Finish { SET, ADD, SETTLE };  // out = ab; out = out + ab; out = ab + 0, which gives a zero one sign
+enum Finish { SET, ADD, SETTLE };  // out = ab; out = base + ab; out = ab + 0, which gives a zero one sign
 
 // Places and leading dimensions (floats from row to row as stored) of a product's operands.
 struct Operands {
     const float* a;
     const float* b;
+    const float* base;  // may be out
     float* out;
     u32 a_row, b_row, out_row;
 };
@@ -72,23 +73,24 @@ __device__ __forceinline__ void product_tile(
         for (int j = 0; j < TN; ++j) {
             const u32 row = row0 + ty + i * (BM / TM), col = col0 + tx + j * ACROSS;
             if (row < m && col < n) {
-                float* place = o.out + (size_t)row * o.out_row + col;
+                const size_t place = (size_t)row * o.out_row + col;
                 const float sum = total[i][j];
-                *place = finish == ADD ? *place + sum : finish == SETTLE ? sum + 0.0f : sum;
+                o.out[place] = finish == ADD ? o.base[place] + sum : finish == SETTLE ? sum + 0.0f : sum;
             }
         }
     }
 }
 
-// out[l] = a[l] b[l], or out[l] + a[l] b[l] where add is not 0, for every lane; lane strides in floats. Three kinds: rows
+// out[l] = a[l] b[l], or base[l] + a[l] b[l] where add is not 0, for every lane; lane strides in floats, base's is out's. Three kinds: rows
 // (a [M,K], b [K,N]), transposed (a [M,K], b [N,K]: dX = dY W^T) and columns (a [K,M], b [K,N]: dW = X^T dY).
 #define PRODUCT(NAME, BM, BN, BK, TM, TN, A_COLUMNS, B_ROWS)                                                         \
     extern "C" __global__ void __launch_bounds__((BM / TM) * (BN / TN)) NAME(                                        \
-        const int* lanes, const float* a, const float* b, float* out, u64 a_lane, u64 b_lane, u64 out_lane,          \
+        const int* lanes, const float* a, const float* b, const float* base, float* out, u64 a_lane, u64 b_lane,     \
+        u64 out_lane,                                                                                                \
         unsigned m, unsigned n, unsigned k, unsigned add) {                                                          \
         const int lane = lanes[blockIdx.z];                                                                          \
         if (lane < 0) return;                                                                                        \
-        const Operands o = {a + lane * a_lane, b + lane * b_lane, out + lane * out_lane,                             \
+        const Operands o = {a + lane * a_lane, b + lane * b_lane, base + lane * out_lane, out + lane * out_lane,     \
                             A_COLUMNS ? m : k, B_ROWS ? k : n, n};                                                   \
         product_tile<BM, BN, BK, TM, TN, A_COLUMNS, B_ROWS>(                                                         \
             o, blockIdx.y * BM, blockIdx.x * BN, m, n, 0, k, add ? ADD : SET);                                       \

@@ -95,12 +95,7 @@ fn write(path: &Path, code: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    const KEY: Key<'_> = Key {
-        source: "source",
-        options: &["--a", "--b"],
-        target: "sm_37",
-        compiler: "NVRTC 11.8",
-    };
+    const KEY: Key<'_> = Key { source: "source", options: &["--a", "--b"], target: "sm_37", compiler: "NVRTC 11.8" };
 
     #[test]
     fn what_was_put_is_got_and_every_part_of_the_key_counts() {
@@ -139,19 +134,11 @@ mod tests {
     #[test]
     fn the_users_folder_follows_the_xdg_rules() {
         let folder = |pairs: &'static [(&str, &str)]| {
-            Cache::of_user(&move |name| {
-                pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v))
-            })
-            .map(|cache| cache.folder.display().to_string())
+            Cache::of_user(&move |name| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v)))
+                .map(|cache| cache.folder.display().to_string())
         };
-        assert_eq!(
-            folder(&[("XDG_CACHE_HOME", "/x"), ("HOME", "/h")]).as_deref(),
-            Some("/x/diesweep/kernels")
-        );
-        assert_eq!(
-            folder(&[("XDG_CACHE_HOME", "rel"), ("HOME", "/h")]).as_deref(),
-            Some("/h/.cache/diesweep/kernels")
-        );
+        assert_eq!(folder(&[("XDG_CACHE_HOME", "/x"), ("HOME", "/h")]).as_deref(), Some("/x/diesweep/kernels"));
+        assert_eq!(folder(&[("XDG_CACHE_HOME", "rel"), ("HOME", "/h")]).as_deref(), Some("/h/.cache/diesweep/kernels"));
         assert_eq!(folder(&[("XDG_CACHE_HOME", "")]), None);
     }
 }

@@ -56,27 +56,15 @@ pub fn parse_target(text: &str) -> Result<Target, CodeError> {
 /// # Errors
 /// No compiler is at hand, or it refuses the source.
 pub fn for_die(host: &Host<'_>, arch: Arch) -> Result<Image, CodeError> {
-    let forced = (host.env)(FORCE_VARIABLE)
-        .map(|text| parse_target(&text.to_string_lossy()))
-        .transpose()?;
+    let forced = (host.env)(FORCE_VARIABLE).map(|text| parse_target(&text.to_string_lossy())).transpose()?;
     let (nvrtc, target) = match forced {
         Some(target) => (Nvrtc::for_target(host, target)?, target),
         None => Nvrtc::for_arch(host, arch)?,
     };
     let source = source::joined();
     let compiler = format!("NVRTC {}", nvrtc.version());
-    let key = Key {
-        source: &source,
-        options: OPTIONS,
-        target: &target.to_string(),
-        compiler: &compiler,
-    };
-    let image = |bytes, cached| Image {
-        bytes,
-        target,
-        compiler: format!("{compiler} at {}", nvrtc.from()),
-        cached,
-    };
+    let key = Key { source: &source, options: OPTIONS, target: &target.to_string(), compiler: &compiler };
+    let image = |bytes, cached| Image { bytes, target, compiler: format!("{compiler} at {}", nvrtc.from()), cached };
     let cache = Cache::of_user(host.env);
     if let Some(bytes) = cache.as_ref().and_then(|cache| cache.get(&key)) {
         return Ok(image(bytes, true));

@@ -149,6 +149,12 @@ impl Launcher for Recording<'_> {
     }
 }
 
+impl<L: Launcher> Launcher for &mut L {
+    fn launch(&mut self, kernel: &impl Kernel) -> Result<(), DieError> {
+        (**self).launch(kernel)
+    }
+}
+
 impl Launcher for &Die {
     fn launch(&mut self, kernel: &impl Kernel) -> Result<(), DieError> {
         self.start(kernel)
@@ -208,9 +214,8 @@ impl Die {
     pub fn uuid(&self) -> Result<String, DieError> {
         let uuid = call("reading the die's UUID", self.stream.context().uuid())?;
         let bytes = uuid.bytes.map(|b| b.cast_unsigned());
-        let hex = |range: std::ops::Range<usize>| -> String {
-            bytes[range].iter().map(|b| format!("{b:02x}")).collect()
-        };
+        let hex =
+            |range: std::ops::Range<usize>| -> String { bytes[range].iter().map(|b| format!("{b:02x}")).collect() };
         let parts = [hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16)];
         Ok(format!("GPU-{}", parts.join("-")))
     }
@@ -269,10 +274,7 @@ impl Die {
     ///
     /// # Errors
     /// Those of `launches`, or the driver's.
-    pub fn record(
-        &self,
-        launches: impl FnOnce(&mut Recording<'_>) -> Result<(), DieError>,
-    ) -> Result<Graph, DieError> {
+    pub fn record(&self, launches: impl FnOnce(&mut Recording<'_>) -> Result<(), DieError>) -> Result<Graph, DieError> {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         call("recording a graph", self.stream.begin_capture(mode))?;
         let mut recording = Recording { die: self, blocks: Vec::new(), nodes: 0 };

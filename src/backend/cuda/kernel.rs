@@ -53,6 +53,13 @@ pointers![
     Out
 ];
 
+impl<T> Out<T> {
+    /// The same memory, to read.
+    pub fn input(&self) -> In<T> {
+        In { address: self.address, len: self.len, block: Arc::clone(&self.block), kind: PhantomData }
+    }
+}
+
 impl In<i32> {
     /// Entries of a list of lanes.
     pub fn lanes(&self) -> usize {
@@ -96,15 +103,7 @@ macro_rules! scalars {
     )*};
 }
 
-scalars![
-    f32 = "float",
-    f64 = "double",
-    u32 = "unsigned",
-    i32 = "int",
-    u64 = "unsigned long long",
-    i8 = "signed char",
-    u8 = "unsigned char",
-];
+scalars![f32 = "float", f64 = "double", u32 = "unsigned", i32 = "int", u64 = "u64", i8 = "i8", u8 = "u8",];
 
 /// How a kernel is spread over the die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -39,12 +39,7 @@ impl Wanted {
     fn names(self) -> &'static [&'static str] {
         match self {
             Self::Driver => &["libcuda.so.1", "libcuda.so"],
-            Self::Nvrtc => &[
-                "libnvrtc.so",
-                "libnvrtc.so.13",
-                "libnvrtc.so.12",
-                "libnvrtc.so.11.2",
-            ],
+            Self::Nvrtc => &["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"],
             Self::Nvml => &["libnvidia-ml.so.1", "libnvidia-ml.so"],
         }
     }
@@ -61,10 +56,7 @@ pub struct Host<'a> {
 impl Host<'static> {
     /// The machine that this process runs on.
     pub fn this() -> Self {
-        Self {
-            env: &|name| std::env::var_os(name),
-            root: PathBuf::from("/"),
-        }
+        Self { env: &|name| std::env::var_os(name), root: PathBuf::from("/") }
     }
 }
 
@@ -101,9 +93,7 @@ fn list(tried: &[String]) -> String {
 impl NotFound {
     /// An error that lists the places tried, one a line.
     pub(super) fn new(wanted: Wanted, mut tried: Vec<String>) -> Self {
-        tried.push(format!(
-            "(set {PATH_VARIABLE} to the folder that holds it)"
-        ));
+        tried.push(format!("(set {PATH_VARIABLE} to the folder that holds it)"));
         Self { wanted, tried }
     }
 
@@ -204,9 +194,7 @@ fn python_packages(host: &Host<'_>) -> Vec<PathBuf> {
     }
     // The interpreter that `python3` means here, both as named (a virtual environment) and as resolved.
     if let Some(path) = (host.env)("PATH") {
-        let python = std::env::split_paths(&path)
-            .map(|folder| folder.join("python3"))
-            .find(|file| file.is_file());
+        let python = std::env::split_paths(&path).map(|folder| folder.join("python3")).find(|file| file.is_file());
         for file in python.iter().flat_map(|p| [Some(p.clone()), p.canonicalize().ok()]) {
             let prefix = file.as_deref().and_then(Path::parent).and_then(Path::parent);
             prefixes.extend(prefix.map(Path::to_path_buf));
@@ -243,9 +231,7 @@ fn children(folder: &Path, start: &str) -> Vec<PathBuf> {
 
 /// Libraries of the wanted kind in a folder, the highest version first.
 fn libraries_in(folder: &Path, wanted: Wanted) -> impl Iterator<Item = PathBuf> + use<> {
-    children(folder, wanted.stem())
-        .into_iter()
-        .filter(move |path| is_library(path, wanted))
+    children(folder, wanted.stem()).into_iter().filter(move |path| is_library(path, wanted))
 }
 
 /// Whether a file's name is `stem`, or `stem` with a version of digits and dots.
@@ -259,10 +245,7 @@ fn is_library(path: &Path, wanted: Wanted) -> bool {
 /// Numbers in a file name, so that `so.13` sorts after `so.9`.
 fn version_key(path: &Path) -> (Vec<u64>, String) {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let numbers = name
-        .split(|c: char| !c.is_ascii_digit())
-        .filter_map(|digits| digits.parse().ok())
-        .collect();
+    let numbers = name.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect();
     (numbers, name)
 }
 
@@ -318,9 +301,7 @@ mod tests {
         found
             .into_iter()
             .filter_map(|candidate| match candidate {
-                Candidate::File(path) => {
-                    Some(path.strip_prefix(&host.root).unwrap().display().to_string())
-                }
+                Candidate::File(path) => Some(path.strip_prefix(&host.root).unwrap().display().to_string()),
                 Candidate::Name(_) => None,
             })
             .collect()

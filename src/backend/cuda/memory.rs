@@ -70,9 +70,7 @@ impl<T: Plain> Memory<T> {
         let address = address.map_err(|error| DieError::allocation(bytes, error))?;
         let block = Arc::new(Block { address, bytes, stream: Arc::clone(stream) });
         // SAFETY: `bytes` bytes were allocated at `address`.
-        call("clearing memory", unsafe {
-            result::memset_d8_async(address, 0, bytes, stream.cu_stream())
-        })?;
+        call("clearing memory", unsafe { result::memset_d8_async(address, 0, bytes, stream.cu_stream()) })?;
         Ok(Self { block, len, kind: PhantomData })
     }
 

@@ -6,6 +6,7 @@
 pub mod cache;
 pub mod code;
 pub mod die;
+pub mod engine;
 pub mod kernel;
 pub mod library;
 pub mod memory;

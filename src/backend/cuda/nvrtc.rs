@@ -104,7 +104,14 @@ type Program = *mut c_void;
 
 /// The functions, with the types of nvrtc.h.
 struct Api {
-    create: unsafe extern "C" fn(*mut Program, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char) -> c_int,
+    create: unsafe extern "C" fn(
+        *mut Program,
+        *const c_char,
+        *const c_char,
+        c_int,
+        *const *const c_char,
+        *const *const c_char,
+    ) -> c_int,
     destroy: unsafe extern "C" fn(*mut Program) -> c_int,
     compile: unsafe extern "C" fn(Program, c_int, *const *const c_char) -> c_int,
     log_size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
@@ -162,10 +169,7 @@ impl Nvrtc {
         }
         match newest.and_then(|n| n.archs.last().copied().map(|last| (n, last))) {
             Some((nvrtc, last)) if last < arch => Ok((nvrtc, Target::Ptx(last))),
-            _ => Err(NvrtcError::NoneCompiles {
-                wanted: Target::Cubin(arch).to_string(),
-                seen,
-            }),
+            _ => Err(NvrtcError::NoneCompiles { wanted: Target::Cubin(arch).to_string(), seen }),
         }
     }
 
@@ -182,19 +186,13 @@ impl Nvrtc {
             }
             seen += &format!("\n  {}", nvrtc.describe());
         }
-        Err(NvrtcError::NoneCompiles {
-            wanted: target.to_string(),
-            seen,
-        })
+        Err(NvrtcError::NoneCompiles { wanted: target.to_string(), seen })
     }
 
     /// Every library at hand that opens, each version once, opened as the iterator goes on.
     fn all<'h>(host: &'h Host<'_>) -> Result<impl Iterator<Item = Self> + use<'h>, NotFound> {
         let (candidates, looked) = library::search(host, Wanted::Nvrtc);
-        let mut opened = candidates
-            .into_iter()
-            .filter_map(|candidate| Self::open(&candidate))
-            .peekable();
+        let mut opened = candidates.into_iter().filter_map(|candidate| Self::open(&candidate)).peekable();
         if opened.peek().is_none() {
             return Err(NotFound::new(Wanted::Nvrtc, looked));
         }
@@ -220,13 +218,7 @@ impl Nvrtc {
             };
             (api, version_of(&library)?, archs_of(&library)?)
         };
-        Some(Self {
-            api,
-            version,
-            archs,
-            from: candidate.to_string(),
-            _library: library,
-        })
+        Some(Self { api, version, archs, from: candidate.to_string(), _library: library })
     }
 
     /// Its version.
@@ -242,13 +234,7 @@ impl Nvrtc {
     fn describe(&self) -> String {
         let (first, last) = (self.archs.first(), self.archs.last());
         let arch = |a: Option<&Arch>| a.map_or(0, |a| a.0);
-        format!(
-            "NVRTC {} at {}: sm_{} to sm_{}",
-            self.version,
-            self.from,
-            arch(first),
-            arch(last)
-        )
+        format!("NVRTC {} at {}: sm_{} to sm_{}", self.version, self.from, arch(first), arch(last))
     }
 
     /// Compiles `source` with [`OPTIONS`] and `extra` options.
@@ -264,14 +250,7 @@ impl Nvrtc {
         let mut program: Program = std::ptr::null_mut();
         // SAFETY: `source` and the name are zero-ended and outlive the program; no headers are given.
         self.check("nvrtcCreateProgram", unsafe {
-            (self.api.create)(
-                &mut program,
-                source.as_ptr(),
-                c"kernels".as_ptr(),
-                0,
-                std::ptr::null(),
-                std::ptr::null(),
-            )
+            (self.api.create)(&mut program, source.as_ptr(), c"kernels".as_ptr(), 0, std::ptr::null(), std::ptr::null())
         })?;
         let owned = Owned { api: &self.api, program };
         let count = c_int::try_from(pointers.len()).unwrap_or(c_int::MAX);
@@ -331,10 +310,8 @@ impl Nvrtc {
 /// `library` is an NVRTC.
 unsafe fn version_of(library: &Library) -> Option<Version> {
     // SAFETY: nvrtc.h gives the symbol this type.
-    let version = unsafe {
-        library.get::<unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int>(b"nvrtcVersion\0")
-    }
-    .ok()?;
+    let version =
+        unsafe { library.get::<unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int>(b"nvrtcVersion\0") }.ok()?;
     let (mut major, mut minor) = (0, 0);
     // SAFETY: both are written.
     let status = unsafe { version(&mut major, &mut minor) };

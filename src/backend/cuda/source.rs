@@ -27,6 +27,7 @@ files![
     "product.cu",
     "attention.cu",
     "channel_mix.cu",
+    "clear.cu",
     "data.cu",
     "loss.cu",
     "norm.cu",
@@ -58,14 +59,8 @@ mod tests {
 
     #[test]
     fn every_file_begins_on_a_line_of_its_own_under_its_name() {
-        let files = [
-            File { path: "kernels/a.cu", text: "int a;" },
-            File { path: "kernels/b.cu", text: "int b;\n" },
-        ];
-        assert_eq!(
-            join(&files),
-            "#line 1 \"kernels/a.cu\"\nint a;\n#line 1 \"kernels/b.cu\"\nint b;\n"
-        );
+        let files = [File { path: "kernels/a.cu", text: "int a;" }, File { path: "kernels/b.cu", text: "int b;\n" }];
+        assert_eq!(join(&files), "#line 1 \"kernels/a.cu\"\nint a;\n#line 1 \"kernels/b.cu\"\nint b;\n");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::backend::cuda::kernel::{In, Out, kernel};
 
 /// Blocks of 256 threads for n values; more than a grid can hold are refused at the launch.
-fn blocks(n: u64) -> u32 {
+pub(super) fn blocks(n: u64) -> u32 {
     u32::try_from(n.div_ceil(256)).unwrap_or(u32::MAX)
 }
 
@@ -20,13 +20,5 @@ kernel! {
     ReluSquaredBackward = "relu_squared_backward" in "channel_mix.cu", |s| [blocks(s.n), 1], 256;
     d: Out<f32> [s.n as usize],
     rl: In<f32> [s.n as usize],
-    n: u64,
-}
-
-kernel! {
-    /// x = x + y.
-    Add = "add" in "channel_mix.cu", |s| [blocks(s.n), 1], 256;
-    y: In<f32> [s.n as usize],
-    x: Out<f32> [s.n as usize],
     n: u64,
 }

@@ -2,6 +2,7 @@
 
 pub mod attention;
 pub mod channel_mix;
+pub mod clear;
 pub mod data;
 pub mod loss;
 pub mod norm;
@@ -22,7 +23,8 @@ macro_rules! rows {
 
 rows! {
     attention: ChunkMeans, Choose, Scores, Rows, Columns, Softmax, SoftmaxBackward;
-    channel_mix: ReluSquared, ReluSquaredBackward, Add;
+    channel_mix: ReluSquared, ReluSquaredBackward;
+    clear: Clear;
     data: GatherWindows, Embed, EmbedBackward;
     loss: CrossEntropy, LossTotals;
     norm: LayerNorm, LayerNormBackward, LayerNormColumns, ColumnTotals;
@@ -41,13 +43,13 @@ mod tests {
 
     /// The kernel's parameters as its source has them: (type, name).
     fn declared(source: &str, entry: &str) -> Vec<(String, String)> {
-        let plain: String = source.lines().map(|line| line.split("//").next().unwrap_or("").replace('\\', " ") + "\n").collect();
+        let plain: String =
+            source.lines().map(|line| line.split("//").next().unwrap_or("").replace('\\', " ") + "\n").collect();
         let at = plain.find(&format!(" {entry}(")).unwrap_or_else(|| panic!("no kernel {entry}"));
         let open = at + plain[at..].find('(').unwrap() + 1;
         let list = &plain[open..open + plain[open..].find(')').unwrap()];
         list.split(',')
             .map(|one| {
-                let one = one.replace("unsigned long long", "u64").replace("signed char", "i8").replace("unsigned char", "u8");
                 let words: Vec<&str> = one.split_whitespace().collect();
                 let (name, kind) = words.split_last().unwrap();
                 (kind.join(" "), (*name).to_owned())
@@ -68,14 +70,8 @@ mod tests {
                 Some(stem) => format!("{stem}_##NAME"),
                 None => row.entry.to_owned(),
             };
-            let ours: Vec<(String, String)> = row
-                .parameters
-                .iter()
-                .map(|p| {
-                    let kind = p.kind.replace("unsigned long long", "u64").replace("signed char", "i8").replace("unsigned char", "u8");
-                    (kind, p.name.to_owned())
-                })
-                .collect();
+            let ours: Vec<(String, String)> =
+                row.parameters.iter().map(|p| (p.kind.to_owned(), p.name.to_owned())).collect();
             assert_eq!(declared(file.text, &entry), ours, "{}", row.entry);
         }
     }

@@ -3,7 +3,7 @@
 use crate::backend::cuda::kernel::{In, Out, kernel};
 
 /// Floats of a lane's rates of AdamW.
-pub const RATES: usize = 9;
+pub const RATES: usize = 10;
 /// Numbers of a ternary tensor in the table.
 pub const TERNARY: usize = 5;
 

@@ -14,6 +14,7 @@ macro_rules! products {
             $name = $entry in "product.cu", |s| [s.n.div_ceil($tile), s.m.div_ceil($tile)], 256;
             a: In<f32> {strided(s.lanes.lanes(), s.a_lane, size([s.m, s.k]))},
             b: In<f32> {strided(s.lanes.lanes(), s.b_lane, size([s.k, s.n]))},
+            base: In<f32> {strided(s.lanes.lanes(), s.out_lane, size([s.m, s.n]))},
             out: Out<f32> {strided(s.lanes.lanes(), s.out_lane, size([s.m, s.n]))},
             a_lane: u64,
             b_lane: u64,
