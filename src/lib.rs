@@ -13,4 +13,5 @@ pub mod plan;
 pub mod rng;
 pub mod run;
 pub mod settings;
+pub mod sweep;
 pub mod trainer;

@@ -1,5 +1,7 @@
 //! The command line.
 
+pub mod plan;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -13,9 +15,13 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    Plan(plan::PlanArgs),
+}
 
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
-    match Cli::parse().command {}
+    match Cli::parse().command {
+        Command::Plan(args) => plan::run(&args),
+    }
 }

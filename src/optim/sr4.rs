@@ -79,11 +79,38 @@ pub fn ternary(q: i8, theta: i32) -> i32 {
     i32::from(q >= theta) - i32::from(q <= -theta)
 }
 
-/// Largest integer not above x, for x within ±[`MOVE_LIMIT`]. (`f32::floor` is a call on processors without SSE4.1.)
+/// Largest integer not above x, for x within ±[`MOVE_LIMIT`]: only additions and moves of bits, which every vector
+/// unit has. (`f32::floor` is a call on processors without SSE4.1, and a conversion by `as` checks its range.)
 #[inline(always)]
 fn floor(x: f32) -> i32 {
-    let toward_zero = x as i32;
-    toward_zero - i32::from(toward_zero as f32 > x)
+    /// 1.5 * 2^23: a sum with it holds the nearest integer in its low bits.
+    const MAGIC: f32 = 12_582_912.0;
+    let held = x + MAGIC;
+    let nearest = held.to_bits() as i32 - MAGIC.to_bits() as i32;
+    nearest - i32::from(held - MAGIC > x)
+}
+
+/// Moves a block of accumulators by gradients, scales and random numbers.
+#[inline(always)]
+fn move_block(q: &mut [i8; BLOCK], grad: &[f32; BLOCK], scale: &[f32; BLOCK], u: &[f32; BLOCK], rate: f64, clamp: i32) {
+    // Two loops: the first is in f64, half as many to a vector.
+    let mut x = [0.0f32; BLOCK];
+    for i in 0..BLOCK {
+        x[i] = (-rate * f64::from(grad[i] * scale[i])) as f32;
+    }
+    for i in 0..BLOCK {
+        let moved = floor((x[i] + u[i]).clamp(-MOVE_LIMIT, MOVE_LIMIT));
+        // Not `clamp`, whose check of its bounds stands in the way of vectors.
+        q[i] = (i32::from(q[i]) + moved).max(-clamp).min(clamp) as i8;
+    }
+}
+
+/// A block whose first elements are those of a slice.
+#[inline(always)]
+fn padded<T: Copy + Default>(x: &[T]) -> [T; BLOCK] {
+    let mut block = [T::default(); BLOCK];
+    block[..x.len()].copy_from_slice(x);
+    block
 }
 
 simd! {
@@ -155,10 +182,12 @@ simd! {
                     }
                 }
                 first = first.wrapping_add(q.len() as u64);
-                for i in 0..q.len() {
-                    let x = (-to.rate * f64::from(grad[i] * scale[i])) as f32;
-                    let moved = floor((x + u[i]).clamp(-MOVE_LIMIT, MOVE_LIMIT));
-                    q[i] = (i32::from(q[i]) + moved).clamp(-by.clamp, by.clamp) as i8;
+                if let (Ok(q), Ok(grad), Ok(scale)) = (<&mut [i8; BLOCK]>::try_from(&mut *q), grad.try_into(), scale.try_into()) {
+                    move_block(q, grad, scale, &u, to.rate, by.clamp);
+                } else {
+                    let mut block = padded(q);
+                    move_block(&mut block, &padded(grad), &padded(scale), &u, to.rate, by.clamp);
+                    q.copy_from_slice(&block[..q.len()]);
                 }
             }
         }

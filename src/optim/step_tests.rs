@@ -1,6 +1,6 @@
 use super::*;
 use crate::backend::cpu::simd::Level;
-use crate::golden::settings::baseline;
+use crate::golden::baseline;
 
 fn model() -> (ModelConfig, ModelParams) {
     let config = ModelConfig {

@@ -1,6 +1,26 @@
 //! What a sweep file comes down to: the ordered list of runs, and the configurations whose tables they fill.
 //!
 //! The plan is made once, counted, and written before the first launch; nothing after it adds or drops a run.
+//!
+//! [`build()`] makes it from a [`request`]: each arm's axes are crossed (`expand`), every point is resolved and checked
+//! (`build`), equal points are merged (`merge`), and the runs are put in order (`order`).
+
+mod build;
+mod corpus;
+mod expand;
+mod fault;
+mod merge;
+mod names;
+mod notes;
+mod order;
+pub mod request;
+pub mod work;
+
+pub use build::{Resolver, build, faults};
+pub use corpus::open as open_corpus;
+pub use fault::{Fault, Span};
+pub use names::is_plain;
+pub use notes::power;
 
 use std::path::PathBuf;
 
@@ -62,6 +82,22 @@ pub enum Metric {
     BestValAcc,
     /// Final training bits per byte.
     TrainBpb,
+}
+
+impl Metric {
+    /// Every metric with its name in sweep files and tables.
+    pub const NAMES: [(&str, Self); 5] = [
+        ("val_bpb", Self::ValBpb),
+        ("best_val_bpb", Self::BestValBpb),
+        ("val_acc", Self::ValAcc),
+        ("best_val_acc", Self::BestValAcc),
+        ("train_bpb", Self::TrainBpb),
+    ];
+
+    /// Its name.
+    pub fn key(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, metric)| *metric == self).map_or("", |(name, _)| name)
+    }
 }
 
 /// What `[compare]` asks.

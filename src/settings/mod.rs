@@ -1,7 +1,25 @@
 //! The trainer's settings: what a run is configured by, resolved.
 //!
 //! [`Settings`] is the meaning of a point of a sweep, with no options left: presets applied, defaults
-//! filled in, ranges checked.
+//! filled in, ranges checked. One table ([`table::TABLE`]) says of every setting its key, type, range,
+//! defaults and whether it changes numbers; sweep files, flags, documentation and ids are driven by it.
+
+mod canonical;
+mod check;
+mod docs;
+mod id;
+mod resolve;
+mod setting;
+pub mod table;
+mod value;
+
+pub use canonical::canonical;
+pub use check::{Conflict, conflicts};
+pub use docs::markdown;
+pub use id::run_id;
+pub use resolve::resolve;
+pub use setting::{Group, Initial, Preset, Setting, setting};
+pub use value::{Kind, Value};
 
 use std::path::PathBuf;
 
@@ -58,7 +76,7 @@ pub enum EvalWeights {
 }
 
 /// The arithmetic of matrix products.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// The one arithmetic: the same bytes on every backend.
@@ -92,7 +110,7 @@ pub enum TestBatches {
 }
 
 /// Where the corpus comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Data {
     /// A file, or a folder whose files are joined in the order of their names.

@@ -14,3 +14,4 @@ pub mod rwkv_block;
 pub mod simd;
 pub mod team;
 pub mod time_mix;
+pub mod vector;

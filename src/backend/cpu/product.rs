@@ -4,6 +4,7 @@
 //! Every path (AVX-512, AVX2, portable) forms each output by the same operations in the same order.
 
 use super::simd::Level;
+use super::vector::Vector;
 use crate::arith::sums::PRODUCT_CHUNK;
 
 /// Columns of a panel of a packed matrix.
@@ -34,6 +35,7 @@ impl Packed {
                     out.copy_from_slice(&b[from..from + PANEL]);
                 } else {
                     out[..width].copy_from_slice(&b[from..from + width]);
+                    out[width..].fill(0.0);
                 }
             }
         }
@@ -42,8 +44,6 @@ impl Packed {
     /// Takes the shape [k, n] and packs `b`, row-major; the room is kept from call to call.
     pub fn repack(&mut self, b: &[f32], k: usize, n: usize) {
         (self.k, self.n) = (k, n);
-        // Columns beyond n must be 0, so that no stale value is multiplied.
-        self.panels.clear();
         self.panels.resize(n.div_ceil(PANEL) * PANEL * k, 0.0);
         self.pack(b, n);
     }
@@ -146,52 +146,7 @@ pub fn product_part(level: Level, a: Left<'_>, b: &Packed, part: Part, out: &mut
     }
     let _ = level;
     // SAFETY: shapes are checked above.
-    unsafe { drive::<Plain, 2, 4>(a, b, part, out) }
-}
-
-/// A register of floats.
-trait Vector: Copy {
-    const WIDTH: usize;
-    unsafe fn zero() -> Self;
-    unsafe fn splat(value: f32) -> Self;
-    unsafe fn load(from: *const f32) -> Self;
-    unsafe fn store(self, to: *mut f32);
-    unsafe fn fma(a: Self, b: Self, c: Self) -> Self;
-    unsafe fn add(a: Self, b: Self) -> Self;
-}
-
-/// Eight floats without vector instructions of their own.
-#[derive(Clone, Copy)]
-struct Plain([f32; 8]);
-
-impl Vector for Plain {
-    const WIDTH: usize = 8;
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        Self([0.0; 8])
-    }
-    #[inline(always)]
-    unsafe fn splat(value: f32) -> Self {
-        Self([value; 8])
-    }
-    #[inline(always)]
-    unsafe fn load(from: *const f32) -> Self {
-        // SAFETY: the caller gives eight readable floats.
-        Self(unsafe { from.cast::<[f32; 8]>().read() })
-    }
-    #[inline(always)]
-    unsafe fn store(self, to: *mut f32) {
-        // SAFETY: the caller gives eight writable floats.
-        unsafe { to.cast::<[f32; 8]>().write(self.0) }
-    }
-    #[inline(always)]
-    unsafe fn fma(a: Self, b: Self, c: Self) -> Self {
-        Self(std::array::from_fn(|i| a.0[i].mul_add(b.0[i], c.0[i])))
-    }
-    #[inline(always)]
-    unsafe fn add(a: Self, b: Self) -> Self {
-        Self(std::array::from_fn(|i| a.0[i] + b.0[i]))
-    }
+    unsafe { drive::<[f32; 8], 2, 4>(a, b, part, out) }
 }
 
 /// Walks chunks of k, panels and blocks of `MR` rows; `NV` vectors stand side by side in a block.
@@ -258,12 +213,12 @@ impl Block {
     unsafe fn run<V: Vector, const NV: usize, const R: usize>(&self, left: *const f32, to: *mut f32) {
         // SAFETY: the caller's promise; the panel holds PANEL floats for each of `depth` steps.
         unsafe {
-            let mut acc = [[V::zero(); NV]; R];
+            let mut acc = [[V::splat(0.0); NV]; R];
             for k in 0..self.depth {
                 let from = self.b.add(k * PANEL);
-                let mut right = [V::zero(); NV];
+                let mut right = [V::splat(0.0); NV];
                 for (v, right) in right.iter_mut().enumerate() {
-                    *right = V::load(from.add(v * V::WIDTH));
+                    *right = load(from.add(v * V::WIDTH));
                 }
                 for (r, acc) in acc.iter_mut().enumerate() {
                     let value = V::splat(*left.add(r * self.row + k * self.step));
@@ -277,8 +232,8 @@ impl Block {
                 if self.columns == NV * V::WIDTH {
                     for (v, &acc) in acc.iter().enumerate() {
                         let to = to.add(v * V::WIDTH);
-                        let total = if self.add { V::add(V::load(to), acc) } else { acc };
-                        total.store(to);
+                        let total = if self.add { V::add(load(to), acc) } else { acc };
+                        store(total, to);
                     }
                 } else {
                     self.store_part::<V, NV>(acc, to);
@@ -297,7 +252,7 @@ impl Block {
         // SAFETY: NV vectors are at most PANEL floats, and `columns` is smaller still.
         unsafe {
             for (v, acc) in acc.iter().enumerate() {
-                acc.store(row.as_mut_ptr().add(v * V::WIDTH));
+                store(*acc, row.as_mut_ptr().add(v * V::WIDTH));
             }
             for (c, &value) in row.iter().enumerate().take(self.columns) {
                 let to = to.add(c);
@@ -307,75 +262,37 @@ impl Block {
     }
 }
 
+/// The register's floats at a pointer.
+///
+/// # Safety
+/// So many floats may be read there.
+#[inline(always)]
+unsafe fn load<V: Vector>(from: *const f32) -> V {
+    // SAFETY: the caller's promise.
+    V::load(unsafe { std::slice::from_raw_parts(from, V::WIDTH) })
+}
+
+/// Writes the register's floats at a pointer.
+///
+/// # Safety
+/// So many floats may be written there.
+#[inline(always)]
+unsafe fn store<V: Vector>(value: V, to: *mut f32) {
+    // SAFETY: the caller's promise.
+    value.store(unsafe { std::slice::from_raw_parts_mut(to, V::WIDTH) });
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use std::arch::x86_64::{
-        __m256, __m512, _mm256_add_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_setzero_ps,
-        _mm256_storeu_ps, _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps,
-        _mm512_storeu_ps,
-    };
-
-    use super::{Left, Packed, Part, Vector, drive};
-
-    macro_rules! vector {
-        ($type:ty, $width:literal, $zero:ident, $splat:ident, $load:ident, $store:ident, $fma:ident, $add:ident) => {
-            // SAFETY of each: the caller's function is compiled for the instructions.
-            impl Vector for $type {
-                const WIDTH: usize = $width;
-                #[inline(always)]
-                unsafe fn zero() -> Self {
-                    unsafe { $zero() }
-                }
-                #[inline(always)]
-                unsafe fn splat(value: f32) -> Self {
-                    unsafe { $splat(value) }
-                }
-                #[inline(always)]
-                unsafe fn load(from: *const f32) -> Self {
-                    unsafe { $load(from) }
-                }
-                #[inline(always)]
-                unsafe fn store(self, to: *mut f32) {
-                    unsafe { $store(to, self) }
-                }
-                #[inline(always)]
-                unsafe fn fma(a: Self, b: Self, c: Self) -> Self {
-                    unsafe { $fma(a, b, c) }
-                }
-                #[inline(always)]
-                unsafe fn add(a: Self, b: Self) -> Self {
-                    unsafe { $add(a, b) }
-                }
-            }
-        };
-    }
-    vector!(
-        __m512,
-        16,
-        _mm512_setzero_ps,
-        _mm512_set1_ps,
-        _mm512_loadu_ps,
-        _mm512_storeu_ps,
-        _mm512_fmadd_ps,
-        _mm512_add_ps
-    );
-    vector!(
-        __m256,
-        8,
-        _mm256_setzero_ps,
-        _mm256_set1_ps,
-        _mm256_loadu_ps,
-        _mm256_storeu_ps,
-        _mm256_fmadd_ps,
-        _mm256_add_ps
-    );
+    use super::super::vector::{Avx2, Avx512};
+    use super::{Left, Packed, Part, drive};
 
     /// # Safety
     /// As [`drive`], on a processor with AVX-512.
     #[target_feature(enable = "avx512f")]
     pub unsafe fn avx512(a: Left<'_>, b: &Packed, part: Part, out: &mut [f32]) {
         // 12 rows by 2 vectors: 24 of the 32 registers hold sums.
-        unsafe { drive::<__m512, 2, 12>(a, b, part, out) }
+        unsafe { drive::<Avx512, 2, 12>(a, b, part, out) }
     }
 
     /// # Safety
@@ -383,7 +300,7 @@ mod x86 {
     #[target_feature(enable = "avx2,fma")]
     pub unsafe fn avx2(a: Left<'_>, b: &Packed, part: Part, out: &mut [f32]) {
         // 6 rows by 2 vectors: 12 of the 16 registers hold sums.
-        unsafe { drive::<__m256, 2, 6>(a, b, part, out) }
+        unsafe { drive::<Avx2, 2, 6>(a, b, part, out) }
     }
 }
 

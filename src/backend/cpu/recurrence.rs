@@ -1,10 +1,10 @@
 //! The RWKV-7 recurrence of one head, forward and backward.
 //!
 //! The state S[i][j] has value channels i and key channels j. Sums over either have shape S4: four partial sums over channels that are
-//! equal modulo 4. The forward pass keeps S transposed, so that sums over j run down its rows; the backward pass keeps its gradient G in
+//! equal modulo 4. Vectors run over the other index, in blocks that keep their partial sums in registers. The forward pass keeps S transposed, so that sums over j run down its rows; the backward pass keeps its gradient G in
 //! both forms, since it sums over i and over j: twice the cheap element-wise work in place of sums across a vector register.
 
-use super::simd::simd;
+use super::vector::{Vector, by_vector};
 
 /// Tokens between the states that the forward pass keeps for the backward pass.
 pub const SEGMENT: usize = 16;
@@ -55,73 +55,214 @@ pub const fn states_len(tokens: usize, n: usize) -> usize {
 
 /// Scratch floats of [`backward`].
 pub const fn backward_scratch_len(n: usize) -> usize {
-    (SEGMENT + 1 + 2) * n * n + 8 * 4 * n
+    (SEGMENT + 1 + 2) * n * n + n
 }
 
 /// Scratch floats of [`forward`].
 pub const fn forward_scratch_len(n: usize) -> usize {
-    n * n + 4 * n
+    n * n
+}
+
+/// Calls a function of a register and a block's first channel for blocks that cover 0..n.
+macro_rules! by_blocks {
+    ($v:ident, $n:expr, $f:ident($($arg:expr),*)) => {{
+        let mut at = 0;
+        while at + $v::WIDTH <= $n {
+            $f::<$v>(at, $($arg),*);
+            at += $v::WIDTH;
+        }
+        while at < $n {
+            $f::<f32>(at, $($arg),*);
+            at += 1;
+        }
+    }};
+}
+
+/// Four partial sums of a block of channels.
+type Partials<V> = [V; 4];
+
+#[inline(always)]
+fn none<V: Vector>() -> Partials<V> {
+    [V::splat(0.0); 4]
 }
 
 #[inline(always)]
-fn fold4(p: &[f32], n: usize, i: usize) -> f32 {
-    (p[i] + p[2 * n + i]) + (p[n + i] + p[3 * n + i])
+fn fold<V: Vector>(p: &Partials<V>) -> V {
+    V::add(V::add(p[0], p[2]), V::add(p[1], p[3]))
 }
 
-/// `p[lane] += row·factor` for one of four partial sums of n channels.
-#[inline(always)]
-fn take(p: &mut [f32], n: usize, lane: usize, row: &[f32], factor: f32) {
-    for (p, x) in p[lane * n..(lane + 1) * n].iter_mut().zip(&row[..n]) {
-        *p = x.mul_add(factor, *p);
+/// Runs a body for rows 0..n in order, with `lane = row % 4` known to the compiler. (A macro, since a closure is not sure to be inlined, and
+/// would then be compiled without the level's instructions.)
+macro_rules! rows_by_four {
+    ($n:expr, |$row:ident, $lane:ident| $body:block) => {{
+        let mut first = 0;
+        while first + 4 <= $n {
+            for $lane in 0..4 {
+                let $row = first + $lane;
+                $body
+            }
+            first += 4;
+        }
+        for $lane in 0..$n - first {
+            let $row = first + $lane;
+            $body
+        }
+    }};
+}
+
+/// A token's vectors, each [N].
+#[derive(Clone, Copy)]
+struct Token<'a> {
+    r: &'a [f32],
+    w: &'a [f32],
+    k: &'a [f32],
+    v: &'a [f32],
+    kk: &'a [f32],
+    b: &'a [f32],
+}
+
+impl<'a> Head<'a> {
+    #[inline(always)]
+    fn token(&self, n: usize, t: usize) -> Token<'a> {
+        let span = t * self.stride..t * self.stride + n;
+        Token {
+            r: &self.r[span.clone()],
+            w: &self.w[span.clone()],
+            k: &self.k[span.clone()],
+            v: &self.v[span.clone()],
+            kk: &self.kk[span.clone()],
+            b: &self.b[span],
+        }
     }
 }
 
+/// sa = S·A for channels i of a block, from the transposed state.
 #[inline(always)]
-fn forward_n(
+fn removal<V: Vector>(at: usize, n: usize, state: &[f32], token: Token<'_>, sa: &mut [f32]) {
+    let mut p = none::<V>();
+    rows_by_four!(n, |j, lane| {
+        p[lane] = V::fma(V::load(&state[j * n + at..]), V::splat(-token.kk[j]), p[lane]);
+    });
+    fold(&p).store(&mut sa[at..]);
+}
+
+/// The new state and y = S·r for channels i of a block, on the transposed state.
+#[inline(always)]
+fn update<V: Vector>(at: usize, n: usize, state: &mut [f32], token: Token<'_>, sa: &[f32], y: &mut [f32]) {
+    let mut p = none::<V>();
+    let (v, sa) = (V::load(&token.v[at..]), V::load(&sa[at..]));
+    rows_by_four!(n, |j, lane| {
+        let row = &mut state[j * n + at..];
+        let kept = V::mul(V::load(row), V::splat(token.w[j]));
+        let new = V::fma(v, V::splat(token.k[j]), V::fma(sa, V::splat(token.b[j]), kept));
+        new.store(row);
+        p[lane] = V::fma(new, V::splat(token.r[j]), p[lane]);
+    });
+    fold(&p).store(&mut y[at..]);
+}
+
+#[inline(always)]
+fn forward_n<V: Vector>(
     n: usize,
     head: Head<'_>,
     y: &mut [f32],
     sa: &mut [f32],
     mut states: Option<&mut [f32]>,
-    scratch: &mut [f32],
+    state: &mut [f32],
 ) {
-    let (state, p) = scratch.split_at_mut(n * n);
-    let p = &mut p[..4 * n];
+    let state = &mut state[..n * n];
     state.fill(0.0);
-    for t in 0..head.tokens {
-        let span = t * head.stride..t * head.stride + n;
-        let (r, w, k, v) = (&head.r[span.clone()], &head.w[span.clone()], &head.k[span.clone()], &head.v[span.clone()]);
-        let (kk, b) = (&head.kk[span.clone()], &head.b[span]);
+    for (t, (y, sa)) in y.chunks_exact_mut(n).zip(sa.chunks_exact_mut(n)).enumerate().take(head.tokens) {
+        let token = head.token(n, t);
         if let Some(states) = states.as_deref_mut()
             && t % SEGMENT == 0
         {
             states[t / SEGMENT * n * n..][..n * n].copy_from_slice(state);
         }
-        let sa = &mut sa[t * n..(t + 1) * n];
-        p.fill(0.0);
-        for j in 0..n {
-            take(p, n, j % 4, &state[j * n..(j + 1) * n], -kk[j]);
-        }
-        for (i, sa) in sa.iter_mut().enumerate() {
-            *sa = fold4(p, n, i);
-        }
-        p.fill(0.0);
-        for j in 0..n {
-            let row = &mut state[j * n..(j + 1) * n];
-            let p = &mut p[(j % 4) * n..(j % 4 + 1) * n];
-            for i in 0..n {
-                row[i] = v[i].mul_add(k[j], sa[i].mul_add(b[j], row[i] * w[j]));
-                p[i] = row[i].mul_add(r[j], p[i]);
-            }
-        }
-        for (i, y) in y[t * n..(t + 1) * n].iter_mut().enumerate() {
-            *y = fold4(p, n, i);
-        }
+        by_blocks!(V, n, removal(n, state, token, sa));
+        by_blocks!(V, n, update(n, state, token, sa, y));
+    }
+}
+
+/// G takes in dy, and what is summed over i, for channels j of a block: the gradients of r, k, b and w.
+#[inline(always)]
+fn gather<V: Vector>(
+    at: usize,
+    n: usize,
+    g: &mut [f32],
+    states: (&[f32], &[f32]),
+    token: Token<'_>,
+    dy: &[f32],
+    sa: &[f32],
+    out: [&mut [f32]; 4],
+) {
+    let (before, after) = states;
+    let [mut pr, mut pk, mut pb, mut pw] = [none::<V>(); 4];
+    let r = V::load(&token.r[at..]);
+    rows_by_four!(n, |i, lane| {
+        let dy = V::splat(dy[i]);
+        let row = V::fma(r, dy, V::load(&g[i * n + at..]));
+        row.store(&mut g[i * n + at..]);
+        pr[lane] = V::fma(V::load(&after[i * n + at..]), dy, pr[lane]);
+        pk[lane] = V::fma(row, V::splat(token.v[i]), pk[lane]);
+        pb[lane] = V::fma(row, V::splat(sa[i]), pb[lane]);
+        pw[lane] = V::fma(row, V::load(&before[i * n + at..]), pw[lane]);
+    });
+    for (out, p) in out.into_iter().zip([pr, pk, pb, pw]) {
+        fold(&p).store(&mut out[at..]);
+    }
+}
+
+/// The same on G's transpose, for channels i of a block: the gradient of v, and h.
+#[inline(always)]
+fn gather_transposed<V: Vector>(
+    at: usize,
+    n: usize,
+    gt: &mut [f32],
+    token: Token<'_>,
+    dy: &[f32],
+    dv: &mut [f32],
+    h: &mut [f32],
+) {
+    let [mut pv, mut ph] = [none::<V>(); 2];
+    let dy = V::load(&dy[at..]);
+    rows_by_four!(n, |j, lane| {
+        let row = V::fma(dy, V::splat(token.r[j]), V::load(&gt[j * n + at..]));
+        row.store(&mut gt[j * n + at..]);
+        pv[lane] = V::fma(row, V::splat(token.k[j]), pv[lane]);
+        ph[lane] = V::fma(row, V::splat(token.b[j]), ph[lane]);
+    });
+    fold(&pv).store(&mut dv[at..]);
+    fold(&ph).store(&mut h[at..]);
+}
+
+/// G goes back by a token, for channels j of a block, and the gradient of A.
+#[inline(always)]
+fn decay<V: Vector>(at: usize, n: usize, g: &mut [f32], before: &[f32], token: Token<'_>, h: &[f32], da: &mut [f32]) {
+    let mut pa = none::<V>();
+    let removal = V::mul(V::load(&token.kk[at..]), V::splat(-1.0));
+    let w = V::load(&token.w[at..]);
+    rows_by_four!(n, |i, lane| {
+        let h = V::splat(h[i]);
+        pa[lane] = V::fma(V::load(&before[i * n + at..]), h, pa[lane]);
+        let row = &mut g[i * n + at..];
+        V::fma(h, removal, V::mul(V::load(row), w)).store(row);
+    });
+    fold(&pa).store(&mut da[at..]);
+}
+
+/// G's transpose goes back by a token, for channels i of a block.
+#[inline(always)]
+fn decay_transposed<V: Vector>(at: usize, n: usize, gt: &mut [f32], token: Token<'_>, h: &[f32]) {
+    let h = V::load(&h[at..]);
+    for j in 0..n {
+        let row = &mut gt[j * n + at..];
+        V::fma(h, V::splat(-token.kk[j]), V::mul(V::load(row), V::splat(token.w[j]))).store(row);
     }
 }
 
 #[inline(always)]
-fn backward_n(
+fn backward_n<V: Vector>(
     n: usize,
     head: Head<'_>,
     sa: &[f32],
@@ -133,94 +274,40 @@ fn backward_n(
     let nn = n * n;
     let (kept, rest) = scratch.split_at_mut((SEGMENT + 1) * nn);
     let (g, rest) = rest.split_at_mut(nn);
-    let (gt, p) = rest.split_at_mut(nn);
-    let (p, h) = p.split_at_mut(7 * 4 * n);
+    let (gt, h) = rest.split_at_mut(nn);
     g.fill(0.0);
     gt.fill(0.0);
     for segment in (0..head.tokens.div_ceil(SEGMENT)).rev() {
         let first = segment * SEGMENT;
         let last = (first + SEGMENT).min(head.tokens);
-        restate(n, head, sa, &states[segment * nn..(segment + 1) * nn], kept, first..last);
+        restate::<V>(n, head, sa, &states[segment * nn..(segment + 1) * nn], kept, first..last);
         for t in (first..last).rev() {
-            let span = t * head.stride..t * head.stride + n;
-            let (r, w, k, v) =
-                (&head.r[span.clone()], &head.w[span.clone()], &head.k[span.clone()], &head.v[span.clone()]);
-            let (kk, b) = (&head.kk[span.clone()], &head.b[span.clone()]);
-            let dy = &dy[span];
+            let token = head.token(n, t);
+            let dy = &dy[t * head.stride..t * head.stride + n];
             let out = t * n..(t + 1) * n;
             let sa = &sa[out.clone()];
-            let (before, after) = kept[(t - first) * nn..(t - first + 2) * nn].split_at(nn);
-            p.fill(0.0);
-            let (pr, rest) = p.split_at_mut(4 * n);
-            let (pk, rest) = rest.split_at_mut(4 * n);
-            let (pb, rest) = rest.split_at_mut(4 * n);
-            let (pw, rest) = rest.split_at_mut(4 * n);
-            let (pv, rest) = rest.split_at_mut(4 * n);
-            let (ph, pa) = rest.split_at_mut(4 * n);
-            for i in 0..n {
-                let row = i * n..(i + 1) * n;
-                let lane = (i % 4) * n..(i % 4 + 1) * n;
-                let (g, s) = (&mut g[row.clone()], &after[row]);
-                let (pr, pk) = (&mut pr[lane.clone()], &mut pk[lane]);
-                for j in 0..n {
-                    g[j] = r[j].mul_add(dy[i], g[j]);
-                    pr[j] = s[j].mul_add(dy[i], pr[j]);
-                    pk[j] = g[j].mul_add(v[i], pk[j]);
-                }
-            }
-            for i in 0..n {
-                let row = i * n..(i + 1) * n;
-                let lane = (i % 4) * n..(i % 4 + 1) * n;
-                let (g, before) = (&g[row.clone()], &before[row]);
-                let (pb, pw) = (&mut pb[lane.clone()], &mut pw[lane]);
-                for j in 0..n {
-                    pb[j] = g[j].mul_add(sa[i], pb[j]);
-                    pw[j] = g[j].mul_add(before[j], pw[j]);
-                }
-            }
-            for j in 0..n {
-                let gt = &mut gt[j * n..(j + 1) * n];
-                let lane = (j % 4) * n..(j % 4 + 1) * n;
-                let (pv, ph) = (&mut pv[lane.clone()], &mut ph[lane]);
-                for i in 0..n {
-                    gt[i] = dy[i].mul_add(r[j], gt[i]);
-                    pv[i] = gt[i].mul_add(k[j], pv[i]);
-                    ph[i] = gt[i].mul_add(b[j], ph[i]);
-                }
-            }
-            let h = &mut h[..n];
-            for (i, h) in h.iter_mut().enumerate() {
-                *h = fold4(ph, n, i);
-            }
-            for i in 0..n {
-                let row = i * n..(i + 1) * n;
-                take(pa, n, i % 4, &before[row.clone()], h[i]);
-                let g = &mut g[row];
-                for j in 0..n {
-                    g[j] = h[i].mul_add(-kk[j], g[j] * w[j]);
-                }
-            }
-            for j in 0..n {
-                let gt = &mut gt[j * n..(j + 1) * n];
-                for i in 0..n {
-                    gt[i] = h[i].mul_add(-kk[j], gt[i] * w[j]);
-                }
-            }
-            for i in 0..n {
-                grads.r[t * n + i] = fold4(pr, n, i);
-                grads.k[t * n + i] = fold4(pk, n, i);
-                grads.b[t * n + i] = fold4(pb, n, i);
-                grads.w[t * n + i] = fold4(pw, n, i);
-                grads.v[t * n + i] = fold4(pv, n, i);
-                grads.a[t * n + i] = fold4(pa, n, i);
-            }
+            let states = kept[(t - first) * nn..(t - first + 2) * nn].split_at(nn);
+            let (dr, dk) = (&mut grads.r[out.clone()], &mut grads.k[out.clone()]);
+            let (db, dw) = (&mut grads.b[out.clone()], &mut grads.w[out.clone()]);
+            let (dv, da) = (&mut grads.v[out.clone()], &mut grads.a[out]);
+            by_blocks!(V, n, gather(n, g, states, token, dy, sa, [&mut *dr, &mut *dk, &mut *db, &mut *dw]));
+            by_blocks!(V, n, gather_transposed(n, gt, token, dy, dv, h));
+            by_blocks!(V, n, decay(n, g, states.0, token, h, da));
+            by_blocks!(V, n, decay_transposed(n, gt, token, h));
         }
     }
 }
 
 /// The states of tokens `span`, not transposed: `kept[t - span.start]` is S before token t. `start` is the first, transposed.
 #[inline(always)]
-fn restate(n: usize, head: Head<'_>, sa: &[f32], start: &[f32], kept: &mut [f32], span: std::ops::Range<usize>) {
+fn restate<V: Vector>(
+    n: usize,
+    head: Head<'_>,
+    sa: &[f32],
+    start: &[f32],
+    kept: &mut [f32],
+    span: std::ops::Range<usize>,
+) {
     let nn = n * n;
     for i in 0..n {
         for j in 0..n {
@@ -228,40 +315,65 @@ fn restate(n: usize, head: Head<'_>, sa: &[f32], start: &[f32], kept: &mut [f32]
         }
     }
     for t in span.clone() {
-        let at = t * head.stride..t * head.stride + n;
-        let (w, k, v, b) = (&head.w[at.clone()], &head.k[at.clone()], &head.v[at.clone()], &head.b[at]);
-        let sa = &sa[t * n..(t + 1) * n];
+        let (token, sa) = (head.token(n, t), &sa[t * n..(t + 1) * n]);
         let (before, after) = kept[(t - span.start) * nn..(t - span.start + 2) * nn].split_at_mut(nn);
-        for i in 0..n {
-            let (before, after) = (&before[i * n..(i + 1) * n], &mut after[i * n..(i + 1) * n]);
-            for j in 0..n {
-                after[j] = v[i].mul_add(k[j], sa[i].mul_add(b[j], before[j] * w[j]));
-            }
-        }
+        by_blocks!(V, n, redo(n, before, after, token, sa));
     }
 }
 
-simd! {
+/// The state after a token, for channels j of a block.
+#[inline(always)]
+fn redo<V: Vector>(at: usize, n: usize, before: &[f32], after: &mut [f32], token: Token<'_>, sa: &[f32]) {
+    let (w, k, b) = (V::load(&token.w[at..]), V::load(&token.k[at..]), V::load(&token.b[at..]));
+    for i in 0..n {
+        let kept = V::mul(V::load(&before[i * n + at..]), w);
+        let new = V::fma(V::splat(token.v[i]), k, V::fma(V::splat(sa[i]), b, kept));
+        new.store(&mut after[i * n + at..]);
+    }
+}
+
+#[inline(always)]
+fn forward_v<V: Vector>(
+    head: Head<'_>,
+    y: &mut [f32],
+    sa: &mut [f32],
+    states: Option<&mut [f32]>,
+    scratch: &mut [f32],
+) {
+    // A head size that the compiler knows unrolls its loops.
+    match head.n {
+        16 => forward_n::<V>(16, head, y, sa, states, scratch),
+        32 => forward_n::<V>(32, head, y, sa, states, scratch),
+        64 => forward_n::<V>(64, head, y, sa, states, scratch),
+        n => forward_n::<V>(n, head, y, sa, states, scratch),
+    }
+}
+
+#[inline(always)]
+fn backward_v<V: Vector>(
+    head: Head<'_>,
+    sa: &[f32],
+    states: &[f32],
+    dy: &[f32],
+    grads: HeadGrads<'_>,
+    scratch: &mut [f32],
+) {
+    match head.n {
+        16 => backward_n::<V>(16, head, sa, states, dy, grads, scratch),
+        32 => backward_n::<V>(32, head, sa, states, dy, grads, scratch),
+        64 => backward_n::<V>(64, head, sa, states, dy, grads, scratch),
+        n => backward_n::<V>(n, head, sa, states, dy, grads, scratch),
+    }
+}
+
+by_vector! {
     /// Forward pass of one head over one window: y [T, N] and sa [T, N] are overwritten, as is `states` ([`states_len`] floats) where
     /// it is wanted; `scratch` has [`forward_scratch_len`] floats.
-    pub fn forward(head: Head<'_>, y: &mut [f32], sa: &mut [f32], states: Option<&mut [f32]>, scratch: &mut [f32]) {
-        // A head size that the compiler knows keeps rows in registers.
-        match head.n {
-            16 => forward_n(16, head, y, sa, states, scratch),
-            32 => forward_n(32, head, y, sa, states, scratch),
-            64 => forward_n(64, head, y, sa, states, scratch),
-            n => forward_n(n, head, y, sa, states, scratch),
-        }
-    }
+    pub fn forward(head: Head<'_>, y: &mut [f32], sa: &mut [f32], states: Option<&mut [f32]>, scratch: &mut [f32]) = forward_v
+}
 
+by_vector! {
     /// Backward pass of one head over one window, from dy (strided as the inputs) and what the forward pass kept;
     /// `scratch` has [`backward_scratch_len`] floats.
-    pub fn backward(head: Head<'_>, sa: &[f32], states: &[f32], dy: &[f32], grads: HeadGrads<'_>, scratch: &mut [f32]) {
-        match head.n {
-            16 => backward_n(16, head, sa, states, dy, grads, scratch),
-            32 => backward_n(32, head, sa, states, dy, grads, scratch),
-            64 => backward_n(64, head, sa, states, dy, grads, scratch),
-            n => backward_n(n, head, sa, states, dy, grads, scratch),
-        }
-    }
+    pub fn backward(head: Head<'_>, sa: &[f32], states: &[f32], dy: &[f32], grads: HeadGrads<'_>, scratch: &mut [f32]) = backward_v
 }

@@ -165,28 +165,21 @@ simd! {
         for (i, du) in du.chunks_exact_mut(c).enumerate() {
             let row = window.first + i;
             let here = dxc.map(|d| &d[row * c..(row + 1) * c]);
-            let own = |i: usize| {
-                let mut o = here[0][i] * (1.0 - mix[0][i]);
-                o = here[1][i].mul_add(1.0 - mix[1][i], o);
-                o = here[2][i].mul_add(1.0 - mix[2][i], o);
-                o = here[3][i].mul_add(1.0 - mix[3][i], o);
-                o = here[4][i].mul_add(1.0 - mix[4][i], o);
-                here[5][i].mul_add(1.0 - mix[5][i], o)
-            };
-            if (row + 1) % window.tokens == 0 {
-                for (i, du) in du.iter_mut().enumerate() {
-                    *du = own(i);
+            for i in 0..c {
+                let mut own = here[0][i] * (1.0 - mix[0][i]);
+                for k in 1..6 {
+                    own = here[k][i].mul_add(1.0 - mix[k][i], own);
                 }
-            } else {
+                du[i] = own;
+            }
+            if (row + 1) % window.tokens != 0 {
                 let next = dxc.map(|d| &d[(row + 1) * c..(row + 2) * c]);
-                for (i, du) in du.iter_mut().enumerate() {
-                    let mut e = next[0][i] * mix[0][i];
-                    e = next[1][i].mul_add(mix[1][i], e);
-                    e = next[2][i].mul_add(mix[2][i], e);
-                    e = next[3][i].mul_add(mix[3][i], e);
-                    e = next[4][i].mul_add(mix[4][i], e);
-                    e = next[5][i].mul_add(mix[5][i], e);
-                    *du = own(i) + e;
+                for i in 0..c {
+                    let mut from_next = next[0][i] * mix[0][i];
+                    for k in 1..6 {
+                        from_next = next[k][i].mul_add(mix[k][i], from_next);
+                    }
+                    du[i] += from_next;
                 }
             }
         }

@@ -1,0 +1,260 @@
+//! The file as a whole: its top-level keys, seeds, `[compare]` and `[run]`.
+
+use toml::de::{DeTable, DeValue};
+
+use super::arms::NOT_BUILT;
+use super::reader::{Item, Reader, entries, suggest};
+use crate::plan::request::{Arm, Request};
+use crate::plan::{Compare, Fault, Metric, RunOptions, Span};
+use crate::settings::{Settings, setting};
+
+/// Every key of the top.
+pub(super) const KEYS: &[&str] =
+    &["name", "seeds", "zip", "exclude", "base", "arm", "compare", "run", "trainer", "stop", "slurm"];
+/// Tables that are part of the format and that the program cannot do yet.
+const TABLES_NOT_BUILT: [(&str, &str); 3] = [
+    ("trainer", "external trainers are not built in yet"),
+    ("stop", "stopping runs early is not built yet"),
+    ("slurm", "running under Slurm is not built yet"),
+];
+const SEEDS: &str = "a list such as [1, 2, 3], or { first = 1234, count = 8 }";
+/// Attempts that a run gets where nothing is said.
+const ATTEMPTS: u32 = 3;
+/// More seeds than this are taken for a mistake.
+const MOST_SEEDS: u64 = 100_000;
+
+/// What stands at the top of the file, unread.
+#[derive(Default)]
+struct Parts<'t, 'i> {
+    name: Option<&'t Item<'i>>,
+    seeds: Option<&'t Item<'i>>,
+    zip: Option<&'t Item<'i>>,
+    exclude: Option<&'t Item<'i>>,
+    base: Option<(Span, &'t Item<'i>)>,
+    arm: Option<&'t Item<'i>>,
+    compare: Option<&'t Item<'i>>,
+    run: Option<&'t Item<'i>>,
+}
+
+impl<'i> Reader<'i> {
+    /// Reads the whole file. The request is whole only where no fault was found.
+    pub fn request(&mut self, root: &DeTable<'i>) -> Request {
+        let parts = self.parts(root);
+        let name = self.sweep_name(parts.name);
+        let seeds = parts.seeds.map_or_else(|| vec![Settings::default().seed], |item| self.seeds(item));
+        let base = parts.base.as_ref().map(|(_, item)| self.base(item)).unwrap_or_default();
+        let tables = parts.arm.map(|item| self.arm_tables(item)).unwrap_or_default();
+        if !self.meant.contains(&"arm")
+            && parts.arm.is_none_or(|item| item.get_ref().as_array().is_some_and(|list| list.is_empty()))
+        {
+            let fault = Fault::of_file("the sweep has no arms");
+            self.absent(fault.help("add at least one table headed by `[[arm]]`, with a `name`"));
+        }
+        let arms = self.arms(&tables);
+        let zip = parts.zip.map(|item| self.zip(item)).unwrap_or_default();
+        let names: Vec<&str> = named(&tables);
+        let exclude = parts.exclude.map(|item| self.exclude(item, Some(&names))).unwrap_or_default();
+        let compare = self.compare(parts.compare, &names, &arms);
+        let options = self.run_options(parts.run);
+        let base_span = parts.base.map(|(span, _)| span);
+        if self.meant.contains(&"base") {
+            self.doubtful.extend(super::points::setting_keys());
+        }
+        let doubtful = std::mem::take(&mut self.doubtful);
+        Request { name, seeds, base, base_span, zip, exclude, arms, compare, options, doubtful }
+    }
+
+    fn parts<'t>(&mut self, root: &'t DeTable<'i>) -> Parts<'t, 'i> {
+        let mut parts = Parts::default();
+        for (key, item) in entries(root) {
+            match key.get_ref().as_ref() {
+                "name" => parts.name = Some(item),
+                "seeds" => parts.seeds = Some(item),
+                "zip" => parts.zip = Some(item),
+                "exclude" => parts.exclude = Some(item),
+                "base" => parts.base = Some((key.span(), item)),
+                "arm" => parts.arm = Some(item),
+                "compare" => parts.compare = Some(item),
+                "run" => parts.run = Some(item),
+                name => match TABLES_NOT_BUILT.iter().find(|(table, _)| *table == name) {
+                    Some((_, message)) => self.fault(Fault::at(key.span(), *message).label("leave it out")),
+                    None if name == "seed" => {
+                        let fault =
+                            Fault::at(key.span(), "unknown key `seed` at the top of the file").label("not known here");
+                        self.fault(fault.help(format!("a sweep has `seeds`: {SEEDS}")));
+                    }
+                    None if setting(name).is_some() || NOT_BUILT.contains(&name) => {
+                        let message = format!("the setting `{name}` stands at the top of the file");
+                        let fault = Fault::at(key.span(), message).label("stands in the wrong place");
+                        self.doubtful.extend(setting(name).map(|row| row.key));
+                        self.fault(fault.help("settings stand in [base] or in an arm"));
+                    }
+                    None => self.unknown_key(key, "at the top of the file", KEYS),
+                },
+            }
+        }
+        parts
+    }
+
+    fn sweep_name(&mut self, item: Option<&Item<'i>>) -> String {
+        let Some(item) = item else {
+            let fault =
+                Fault::of_file("the sweep has no name").help("add a line such as `name = \"sr4-vs-adamw\"` at the top");
+            self.absent(fault.help("results go to the folder results/<name>"));
+            return String::new();
+        };
+        let name = self.string("the name of the sweep", item).inspect(|name| {
+            self.name_fits("the name of the sweep", name, item.span());
+        });
+        name.unwrap_or_default()
+    }
+
+    fn seeds(&mut self, item: &Item<'i>) -> Vec<u64> {
+        match item.get_ref() {
+            DeValue::Array(list) => self.seed_list(item, list),
+            DeValue::Table(table) => self.seed_range(item, table),
+            _ => {
+                self.wrong_type("`seeds`", item, SEEDS);
+                Vec::new()
+            }
+        }
+    }
+
+    fn seed_list(&mut self, item: &Item<'i>, list: &[Item<'i>]) -> Vec<u64> {
+        if list.is_empty() {
+            self.fault(Fault::at(item.span(), "there are no seeds").label(format!("must be {SEEDS}")));
+        }
+        let mut seeds: Vec<u64> = Vec::with_capacity(list.len());
+        let mut known = std::collections::HashSet::new();
+        for value in list {
+            let Some(seed) = self.whole("a seed", value, 1..=u64::MAX, "a whole number from 1 up") else {
+                continue;
+            };
+            if known.insert(seed) {
+                seeds.push(seed);
+            } else {
+                let fault = Fault::at(value.span(), format!("the seed {seed} stands twice"));
+                self.fault(fault.label("a seed makes one run of each configuration"));
+            }
+        }
+        seeds
+    }
+
+    fn seed_range(&mut self, item: &Item<'i>, table: &DeTable<'i>) -> Vec<u64> {
+        let (mut first, mut count) = (None, None);
+        let mut refused = false;
+        for (key, value) in entries(table) {
+            let read = match key.get_ref().as_ref() {
+                "first" => {
+                    first = self.whole("the first seed", value, 1..=u64::MAX, "a whole number from 1 up");
+                    first
+                }
+                "count" => {
+                    let allowed = format!("a whole number from 1 to {MOST_SEEDS}");
+                    count = self.whole("the number of seeds", value, 1..=MOST_SEEDS, &allowed);
+                    count
+                }
+                _ => {
+                    self.unknown_key(key, "in `seeds`", &["first", "count"]);
+                    None
+                }
+            };
+            refused |= read.is_none();
+        }
+        match (first, count) {
+            _ if refused => Vec::new(),
+            (Some(first), Some(count)) => match first.checked_add(count - 1) {
+                Some(last) => (first..=last).collect(),
+                None => {
+                    let fault = Fault::at(item.span(), "the last seed is out of range");
+                    self.fault(fault.label(format!("seeds go up to {}", u64::MAX)));
+                    Vec::new()
+                }
+            },
+            (first, _) => {
+                let missing = if first.is_none() { "first" } else { "count" };
+                let fault = Fault::at(item.span(), format!("`seeds` lacks `{missing}`"));
+                self.absent(fault.label(format!("must be {SEEDS}")));
+                Vec::new()
+            }
+        }
+    }
+
+    fn compare(&mut self, item: Option<&Item<'i>>, names: &[&str], arms: &[Arm]) -> Compare {
+        let mut compare =
+            Compare { baseline: arms.first().map(|arm| arm.name.clone()).unwrap_or_default(), metric: Metric::ValBpb };
+        let Some(table) = item.and_then(|item| self.table("`compare`", item)) else {
+            return compare;
+        };
+        for (key, value) in entries(table) {
+            match key.get_ref().as_ref() {
+                "baseline" => {
+                    let Some(name) = self.string("`baseline`", value) else {
+                        continue;
+                    };
+                    if !names.contains(&name.as_str()) {
+                        let fault = Fault::at(value.span(), format!("there is no arm `{name}`"));
+                        self.absent(suggest(fault.label("not an arm of this sweep"), &name, names));
+                    }
+                    compare.baseline = name;
+                }
+                "metric" => {
+                    let Some(word) = self.string("`metric`", value) else {
+                        continue;
+                    };
+                    match Metric::NAMES.iter().find(|(known, _)| *known == word) {
+                        Some((_, metric)) => compare.metric = *metric,
+                        None => {
+                            let known = Metric::NAMES.map(|(known, _)| known);
+                            let fault = Fault::at(value.span(), format!("`metric` cannot be \"{word}\""));
+                            let fault = fault.label(format!("must be one of {}", known.join(", ")));
+                            self.fault(match super::reader::nearest(&word, &known) {
+                                Some(near) => fault.help(format!("did you mean \"{near}\"?")),
+                                None => fault,
+                            });
+                        }
+                    }
+                }
+                _ => self.unknown_key(key, "in [compare]", &["baseline", "metric"]),
+            }
+        }
+        compare
+    }
+
+    fn run_options(&mut self, item: Option<&Item<'i>>) -> RunOptions {
+        let mut options = RunOptions { attempts: ATTEMPTS };
+        let Some(table) = item.and_then(|item| self.table("`run`", item)) else {
+            return options;
+        };
+        for (key, value) in entries(table) {
+            match key.get_ref().as_ref() {
+                "attempts" => {
+                    let allowed = "a whole number from 1 to 1000";
+                    let attempts = self.whole("`attempts`", value, 1..=1000, allowed);
+                    options.attempts = attempts.and_then(|v| u32::try_from(v).ok()).unwrap_or(ATTEMPTS);
+                }
+                "retries" => {
+                    let fault = Fault::at(key.span(), "unknown key `retries` in [run]").label("not known here");
+                    self.fault(fault.help("`attempts` counts the first try too: `attempts = 3` is two retries"));
+                }
+                name if name == "lanes" || NOT_BUILT.contains(&name) => {
+                    self.fault(Fault::at(key.span(), format!("`{name}` is not built yet")).label("leave it out"));
+                }
+                _ => self.unknown_key(key, "in [run]", &["attempts"]),
+            }
+        }
+        options
+    }
+}
+
+/// The arms' names, also those of arms that are at fault otherwise.
+fn named<'t>(tables: &[&'t Item<'_>]) -> Vec<&'t str> {
+    let name = |item: &&'t Item<'_>| item.get_ref().as_table()?.get("name")?.get_ref().as_str();
+    let mut names: Vec<&str> = Vec::new();
+    for name in tables.iter().filter_map(name) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
