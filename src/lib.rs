@@ -6,6 +6,7 @@ pub mod arith;
 pub mod backend;
 pub mod cli;
 pub mod data;
+pub mod devices;
 pub mod golden;
 pub mod model;
 pub mod optim;

@@ -1,5 +1,7 @@
 //! The command line.
 
+pub mod devices;
+pub mod kernels;
 pub mod plan;
 
 use std::process::ExitCode;
@@ -16,12 +18,17 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Devices(devices::DevicesArgs),
+    #[command(hide = true)]
+    Kernels(kernels::KernelsArgs),
     Plan(plan::PlanArgs),
 }
 
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Devices(args) => devices::run(&args),
+        Command::Kernels(args) => kernels::run(&args),
         Command::Plan(args) => plan::run(&args),
     }
 }

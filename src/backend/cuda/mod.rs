@@ -10,6 +10,8 @@ pub mod engine;
 pub mod kernel;
 pub mod library;
 pub mod memory;
+pub mod nvml;
 pub mod nvrtc;
 pub mod ops;
+pub mod report;
 pub mod source;
