@@ -4,15 +4,29 @@
 
 pub mod arith;
 pub mod backend;
+pub mod bench;
+pub mod cfmt;
 pub mod cli;
+pub mod controller;
 pub mod data;
 pub mod devices;
+pub mod event;
 pub mod golden;
 pub mod model;
+pub mod num;
 pub mod optim;
 pub mod plan;
+pub mod progress;
+pub mod protocol;
+pub mod report;
 pub mod rng;
 pub mod run;
 pub mod settings;
+pub mod stats;
+pub mod store;
 pub mod sweep;
 pub mod trainer;
+pub mod worker;
+
+#[cfg(test)]
+mod testing;

@@ -66,22 +66,31 @@ impl std::str::FromStr for RunId {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Panel {
     /// Share whose ternary value differs from that of the previous logged step; 0 at the first.
+    #[serde(with = "crate::num")]
     pub churn: f64,
     /// Share of -1.
+    #[serde(with = "crate::num")]
     pub pct_neg: f64,
     /// Share of 0.
+    #[serde(with = "crate::num")]
     pub pct_zero: f64,
     /// Share of +1.
+    #[serde(with = "crate::num")]
     pub pct_pos: f64,
     /// Share of accumulators at either end of their range.
+    #[serde(with = "crate::num")]
     pub rail_pct: f64,
     /// Share of accumulators below the ternary threshold.
+    #[serde(with = "crate::num")]
     pub dead_pct: f64,
     /// Mean over all scale entries.
+    #[serde(with = "crate::num")]
     pub scale_mean: f64,
     /// Smallest scale.
+    #[serde(with = "crate::num")]
     pub scale_min: f64,
     /// Largest scale.
+    #[serde(with = "crate::num")]
     pub scale_max: f64,
 }
 
@@ -89,12 +98,16 @@ pub struct Panel {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
     /// Seconds a step since the previous row.
+    #[serde(with = "crate::num")]
     pub step_sec: f64,
     /// Training tokens a second since the previous row.
+    #[serde(with = "crate::num")]
     pub tok_per_sec: f64,
     /// Seconds since the run began, pauses not counted.
+    #[serde(with = "crate::num")]
     pub elapsed_sec: f64,
     /// Seconds to go at the mean speed so far.
+    #[serde(with = "crate::num")]
     pub eta_sec: f64,
 }
 
@@ -104,14 +117,19 @@ pub struct Row {
     /// Step, from 0.
     pub step: u64,
     /// Bits per byte of the step's batch, before the update.
+    #[serde(with = "crate::num")]
     pub train_bpb: f64,
     /// Bits per byte on the validation windows, after the update.
+    #[serde(with = "crate::num")]
     pub val_bpb: f64,
     /// Share of validation bytes predicted right.
+    #[serde(with = "crate::num")]
     pub val_acc: f64,
     /// L2 norm of the gradient over all weights.
+    #[serde(with = "crate::num")]
     pub grad_norm: f64,
     /// Learning rate of the step.
+    #[serde(with = "crate::num")]
     pub lr: f64,
     /// Ternary weights; absent in the AdamW arm.
     pub panel: Option<Panel>,
@@ -123,6 +141,7 @@ pub struct Row {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
     /// The value.
+    #[serde(with = "crate::num")]
     pub value: f64,
     /// Step of the row.
     pub step: u64,
@@ -132,14 +151,19 @@ pub struct Best {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finals {
     /// Bits per byte of the first training window that was never trained on.
+    #[serde(with = "crate::num")]
     pub train_bpb: f64,
     /// Bits per byte on twice `eval_batches` validation windows.
+    #[serde(with = "crate::num")]
     pub val_bpb: f64,
     /// Accuracy on the same.
+    #[serde(with = "crate::num")]
     pub val_acc: f64,
     /// Bits per byte on the test windows; absent for trainers that have no test split.
+    #[serde(with = "crate::num")]
     pub test_bpb: Option<f64>,
     /// Accuracy on the same.
+    #[serde(with = "crate::num")]
     pub test_acc: Option<f64>,
 }
 
@@ -153,7 +177,8 @@ pub enum Ending {
     Diverged {
         /// First bad step.
         step: u64,
-        /// The bad loss in nats, as text since it may be `nan` or `inf`.
+        /// The bad loss in nats; may be NaN or infinite.
+        #[serde(with = "crate::num")]
         loss: f64,
     },
 }
@@ -172,7 +197,9 @@ pub struct Outcome {
     /// Largest logged validation accuracy.
     pub best_val_acc: Option<Best>,
     /// Volatile: seconds in training and evaluation.
+    #[serde(with = "crate::num")]
     pub wall_sec: f64,
     /// Volatile: training tokens a second over the run.
+    #[serde(with = "crate::num")]
     pub tok_per_sec: f64,
 }

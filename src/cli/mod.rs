@@ -1,8 +1,14 @@
 //! The command line.
 
+pub mod bench;
 pub mod devices;
+mod diff;
 pub mod kernels;
+mod ledger;
+mod parity;
 pub mod plan;
+mod run;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -21,7 +27,15 @@ enum Command {
     Devices(devices::DevicesArgs),
     #[command(hide = true)]
     Kernels(kernels::KernelsArgs),
+    Run(run::RunArgs),
     Plan(plan::PlanArgs),
+    Diff(diff::DiffArgs),
+    /// Trains what its controller assigns.
+    #[command(hide = true)]
+    Worker(worker::WorkerArgs),
+    Parity(parity::ParityArgs),
+    #[command(hide = true)]
+    Bench(bench::BenchArgs),
 }
 
 /// Parses the command line and runs the command.
@@ -29,6 +43,23 @@ pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Devices(args) => devices::run(&args),
         Command::Kernels(args) => kernels::run(&args),
+        Command::Run(args) => run::main(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Diff(args) => diff::run(args),
+        Command::Parity(args) => parity::run(&args),
+        Command::Worker(args) => worker::main(&args),
+        Command::Bench(args) => bench::run(&args),
     }
+}
+
+/// An error and what caused it, in one line.
+fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
 }

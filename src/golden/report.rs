@@ -28,7 +28,6 @@ impl Check {
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.tolerance {
-            0.0 if self.error == 0.0 => write!(f, "{}: equal", self.what),
             0.0 => write!(f, "{}: error {:.3e}, must be equal", self.what, self.error),
             _ => write!(f, "{}: error {:.3e}, tolerance {:.1e}", self.what, self.error, self.tolerance),
         }
@@ -74,6 +73,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.worst() {
+            Some(worst) if worst.error == 0.0 => f.write_str("all equal")?,
             Some(worst) => write!(f, "{worst}")?,
             None => f.write_str("nothing compared")?,
         }
@@ -115,6 +115,9 @@ mod tests {
         report.add("b", 5e-5, 1e-4);
         report.equal("c", &[1, 2], &[1, 2]);
         assert_eq!(report.to_string(), "b: error 5.000e-5, tolerance 1.0e-4 (3 checks)");
+        let mut exact = Report::default();
+        exact.number("e", 1.0, 1.0, 1e-3);
+        assert_eq!(exact.to_string(), "all equal (1 checks)");
         report.equal("d", &[1, 2, 3], &[1, 3]);
         assert_eq!(report.to_string(), "d: error 2.000e0, must be equal (1 of 4 checks fall short)");
     }

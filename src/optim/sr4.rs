@@ -1,6 +1,6 @@
 //! SR4: ternary weights over 4-bit accumulators.
 //!
-//! A tensor [rows, cols] has an accumulator q in `[-clamp, clamp]` a weight and a scale a column. The weight is
+//! A tensor `[rows, cols]` has an accumulator q in `[-clamp, clamp]` a weight and a scale a column. The weight is
 //! `scale[c] * t`, t = 0 where |q| < theta, else q's sign. A step moves q by the gradient, scaled so that the mean
 //! move is `target_step`, with stochastic rounding from counted random numbers: weight `base + r*cols + c` of step s
 //! draws the same number whatever thread asks. All kernels here take whole rows.
@@ -120,10 +120,10 @@ simd! {
         for (b, q) in q.chunks_mut(BLOCK).enumerate() {
             let first = base + (b * BLOCK) as u64;
             let mut drawn = [0i32; BLOCK];
-            for i in 0..BLOCK {
+            for (i, drawn) in drawn.iter_mut().enumerate() {
                 // Exactly floor(7u) - 3: in f32, 7u would round up in rare cases.
                 let word = first_word(by.seed, first.wrapping_add(i as u64), domain::START);
-                drawn[i] = ((u64::from(word >> 8) * 7) >> 24) as i32 - 3;
+                *drawn = ((u64::from(word >> 8) * 7) >> 24) as i32 - 3;
             }
             for (q, drawn) in q.iter_mut().zip(drawn) {
                 *q = drawn.clamp(-by.clamp, by.clamp) as i8;
@@ -131,7 +131,7 @@ simd! {
         }
     }
 
-    /// Weights from accumulators q [rows, cols] and scales [cols]: w = scale·t.
+    /// Weights from accumulators q `[rows, cols]` and scales `[cols]`: w = scale·t.
     pub fn weights(q: &[i8], scale: &[f32], theta: i32, w: &mut [f32]) {
         let cols = scale.len();
         for (q, w) in q.chunks_exact(cols).zip(w.chunks_exact_mut(cols)) {
@@ -141,8 +141,8 @@ simd! {
         }
     }
 
-    /// From the weights' gradient [rows, cols]: the scales' gradient Σ_r grad·t, in f64 with rows ascending, added to
-    /// `columns` [cols]; returns S5 of |grad·scale|.
+    /// From the weights' gradient `[rows, cols]`: the scales' gradient Σ_r grad·t, in f64 with rows ascending, added to
+    /// `columns`, one a column; returns S5 of |grad·scale|.
     pub fn gradients(grad: &[f32], q: &[i8], scale: &[f32], theta: i32, columns: &mut [f64]) -> f64 {
         let cols = scale.len();
         let columns = &mut columns[..cols];
@@ -168,7 +168,7 @@ simd! {
         fold_scalar(partials)
     }
 
-    /// Moves accumulators q [rows, cols] by the weights' gradient [rows, cols], with the scales [cols] of before the step.
+    /// Moves accumulators q `[rows, cols]` by the weights' gradient of that shape, with the scales `[cols]` of before the step.
     pub fn accumulate(q: &mut [i8], grad: &[f32], scale: &[f32], to: &Move, by: &Sr4) {
         let (to, by, cols) = (*to, *by, scale.len());
         let mut first = to.base;
@@ -177,8 +177,8 @@ simd! {
             for ((q, grad), scale) in blocks {
                 let mut u = [0.5f32; BLOCK];
                 if by.dither {
-                    for i in 0..BLOCK {
-                        u[i] = unit24(first_word(by.seed, first.wrapping_add(i as u64), to.step));
+                    for (i, u) in u.iter_mut().enumerate() {
+                        *u = unit24(first_word(by.seed, first.wrapping_add(i as u64), to.step));
                     }
                 }
                 first = first.wrapping_add(q.len() as u64);

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use super::exclude::{Asked, Hits};
 use super::expand::{ArmAxes, Point, expand};
 use super::merge::{self, Resolved};
-use super::request::{Exclude, Request};
+use super::request::Request;
 use super::{CorpusInfo, Fault, Plan, Span, notes, order};
-use crate::settings::{Data, Setting, Settings, Value, canonical, conflicts, resolve, run_id, setting};
+use crate::settings::{Data, Settings, Value, canonical, conflicts, resolve, run_id, setting};
 
 /// Finds a corpus: opens it, measures it and takes its digest. It is asked once for every distinct `data`.
 ///
@@ -51,18 +52,17 @@ pub fn faults(request: &Request, resolver: &mut Resolver<'_>) -> Vec<Fault> {
         Err(faults) => return faults,
     };
     let mut check = Check { request, arms: &arms, corpora: Corpora::new(resolver), faults: Vec::new() };
+    let mut hits = Hits::new(request);
     for point in &points {
-        let settings = resolve(&arms[point.arm].given(point));
-        check.conflicts(point, &settings);
-        check.corpus(point, &settings);
+        check.judge(point, &mut hits);
     }
     check.faults
 }
 
 fn power_of(request: &Request, configurations: &[super::Configuration], runs: &[super::PlannedRun]) -> Option<String> {
-    let others = request.arms.len() - 1;
-    if others == 0 {
-        let arm = &request.arms[0].name;
+    let others = request.arms.len().saturating_sub(1);
+    if let ([arm], 0) = (request.arms.as_slice(), others) {
+        let arm = &arm.name;
         return Some(format!(
             "there is one arm, `{arm}`: its configurations are compared for exploration, without a verdict"
         ));
@@ -113,6 +113,16 @@ fn splits_hold(bytes: u64, seq_len: usize) -> bool {
 /// Said of a corpus that nobody named.
 const DEFAULT_DATA: &str = "`data` is not given, so that its default holds";
 
+/// A sound point.
+struct Judged {
+    /// Its corpus, as an absolute path.
+    data: Data,
+    /// The corpus's digest.
+    digest: String,
+    /// For each seed the settings in canonical form and whether they are excluded.
+    runs: Vec<(Settings, bool)>,
+}
+
 struct Check<'a, 'c, 'r> {
     request: &'a Request,
     arms: &'a [ArmAxes<'a>],
@@ -121,17 +131,21 @@ struct Check<'a, 'c, 'r> {
 }
 
 impl<'a> Check<'a, '_, '_> {
-    /// The point's runs with their settings in canonical form, or `None` where it is at fault or wholly excluded.
+    /// The point's runs, or `None` where it is at fault or wholly excluded.
     fn resolve(&mut self, point: &'a Point<'a>, hits: &mut Hits<'a>) -> Option<Resolved<'a>> {
+        let Judged { data, digest, runs } = self.judge(point, hits)?;
+        let with_id = |(settings, excluded)| {
+            let settings = Settings { data: data.clone(), ..settings };
+            (run_id(&settings, &digest), settings, excluded)
+        };
+        Some(Resolved::new(point, runs.into_iter().map(with_id).collect()))
+    }
+
+    /// The point's corpus and, for each seed, its settings in canonical form and whether they are excluded. What is
+    /// wholly excluded is not judged: an exclude may well leave out what does not go together.
+    fn judge(&mut self, point: &Point<'_>, hits: &mut Hits<'_>) -> Option<Judged> {
         let axes = &self.arms[point.arm];
         let mut given = axes.given(point);
-        let first = resolve(&given);
-        let sound = self.conflicts(point, &first);
-        let corpus = self.corpus(point, &first);
-        if !sound {
-            return None;
-        }
-        let (data, digest) = corpus?;
         let seed_row = setting("seed")?;
         let mut runs = Vec::with_capacity(self.request.seeds.len());
         given.push((seed_row, Value::Int(0)));
@@ -139,13 +153,18 @@ impl<'a> Check<'a, '_, '_> {
             if let Some(last) = given.last_mut() {
                 last.1 = Value::Int(seed);
             }
-            let asked = resolve(&given);
-            let settings = Settings { data: data.clone(), ..canonical(&asked) };
-            let excluded =
-                hits.excluded(point.arm, &axes.arm.name, &Asked { given: &given, all: &asked, read: &settings });
-            runs.push((run_id(&settings, &digest), settings, excluded));
+            let all = resolve(&given);
+            let read = canonical(&all);
+            let excluded = hits.excluded(point.arm, &axes.arm.name, &Asked { given: &given, all: &all, read: &read });
+            runs.push((read, excluded));
         }
-        Some(Resolved::new(point, runs))
+        if runs.iter().all(|(_, excluded)| *excluded) {
+            return None;
+        }
+        let first = &runs[0].0;
+        let sound = self.conflicts(point, first);
+        let (data, digest) = self.corpus(point, first)?;
+        sound.then_some(Judged { data, digest, runs })
     }
 
     /// Whether the point's settings go together.
@@ -216,52 +235,6 @@ impl<'a> Check<'a, '_, '_> {
                 self.fault(Fault::at(axes.arm.name_span.clone(), message).label("nothing is left of this arm"));
             }
         }
-    }
-}
-
-/// A run's settings: those that the file gives, all as they are resolved, all in canonical form.
-struct Asked<'a> {
-    given: &'a [(&'static Setting, Value)],
-    all: &'a Settings,
-    read: &'a Settings,
-}
-
-impl Asked<'_> {
-    fn reads(&self, row: &Setting, value: &Value) -> bool {
-        let given = || self.given.iter().find(|(other, _)| other.key == row.key).map(|(_, v)| v.clone());
-        (row.is_read)(self.read) && row.get(self.all).or_else(given).is_some_and(|asked| asked == *value)
-    }
-}
-
-/// The excludes that can meet an arm, and how often each did.
-struct Hits<'a> {
-    /// Number of the arm, or `None` for those at the top.
-    excludes: Vec<(Option<usize>, &'a Exclude, u64)>,
-}
-
-impl<'a> Hits<'a> {
-    fn new(request: &'a Request) -> Self {
-        let top = request.exclude.iter().map(|e| (None, e, 0));
-        let own = request.arms.iter().enumerate().flat_map(|(i, arm)| arm.exclude.iter().map(move |e| (Some(i), e, 0)));
-        Self { excludes: top.chain(own).collect() }
-    }
-
-    /// Whether an exclude meets the run. A setting that the run does not read is met by no exclude.
-    fn excluded(&mut self, arm: usize, name: &str, asked: &Asked<'_>) -> bool {
-        let mut met = false;
-        for (place, exclude, hits) in &mut self.excludes {
-            let here = place.is_none_or(|a| a == arm) && exclude.arm.as_ref().is_none_or(|a| a == name);
-            if here && exclude.values.iter().all(|(row, given)| asked.reads(row, &given.value)) {
-                *hits += 1;
-                met = true;
-            }
-        }
-        met
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let unmet = self.excludes.iter().filter(|(_, _, hits)| *hits == 0);
-        unmet.map(|(_, e, _)| format!("line {}: `{}` excludes no run", e.line, e.text)).collect()
     }
 }
 

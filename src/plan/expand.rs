@@ -5,7 +5,7 @@ use super::{Fault, Span};
 use crate::settings::{Setting, Value};
 
 /// More runs than this is taken for a mistake.
-const MOST_RUNS: u128 = 1_000_000;
+const MOST_RUNS: u128 = 100_000;
 
 /// An arm with what it takes from `[base]`.
 pub(super) struct ArmAxes<'a> {

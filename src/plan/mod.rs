@@ -7,6 +7,7 @@
 
 mod build;
 mod corpus;
+mod exclude;
 mod expand;
 mod fault;
 mod merge;
@@ -55,6 +56,14 @@ pub struct PlannedRun {
     pub shape: usize,
     /// What the trainer reads.
     pub settings: Settings,
+}
+
+impl PlannedRun {
+    /// The run in words: `sr4 target_step=0.003 seed=1234`.
+    pub fn label(&self) -> String {
+        let axes: String = self.axes.iter().map(|axis| format!("{}={} ", axis.axis, axis.value)).collect();
+        format!("{} {axes}seed={}", self.arm, self.seed)
+    }
 }
 
 /// An arm with one value of each of its axes.

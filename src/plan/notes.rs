@@ -18,10 +18,9 @@ pub fn power(pairs: usize, others: usize) -> Option<String> {
         return None;
     }
     let enough = (pairs..).find(|&n| smallest_p(n) * (others.max(1) as f64) < LEVEL)?;
-    let seeds = if pairs == 1 { "1 seed".to_owned() } else { format!("{pairs} seeds") };
-    let mut note = format!(
-        "{seeds} cannot show a significant difference: the smallest two-sided p of {pairs} pairs is 2/2^{pairs} = {smallest}"
-    );
+    let of = if pairs == 1 { "1 pair of runs".to_owned() } else { format!("{pairs} pairs of runs") };
+    let mut note =
+        format!("{of} cannot show a significant difference: the smallest two-sided p is 2/2^{pairs} = {smallest}");
     if others > 1 {
         note.push_str(&format!(", to be multiplied by {others} for as many arms beside the baseline"));
     }
@@ -68,15 +67,15 @@ mod tests {
         assert_eq!(power(6, 1), None);
         assert_eq!(
             power(5, 1).unwrap(),
-            "5 seeds cannot show a significant difference: the smallest two-sided p of 5 pairs is 2/2^5 = 0.0625; \
+            "5 pairs of runs cannot show a significant difference: the smallest two-sided p is 2/2^5 = 0.0625; \
              with 6 seeds p < 0.05 becomes possible"
         );
         assert_eq!(
             power(6, 2).unwrap(),
-            "6 seeds cannot show a significant difference: the smallest two-sided p of 6 pairs is 2/2^6 = 0.03125, \
+            "6 pairs of runs cannot show a significant difference: the smallest two-sided p is 2/2^6 = 0.03125, \
              to be multiplied by 2 for as many arms beside the baseline; with 7 seeds p < 0.05 becomes possible"
         );
         assert!(power(0, 1).unwrap().contains("with 6 seeds"));
-        assert!(power(1, 1).unwrap().starts_with("1 seed cannot"));
+        assert!(power(1, 1).unwrap().starts_with("1 pair of runs cannot"));
     }
 }

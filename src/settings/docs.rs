@@ -8,8 +8,7 @@ use super::table::TABLE;
 const HEAD: &str = "\
 # Settings
 
-Every setting can stand in a sweep file's `[base]`, in an arm, or be an axis (a list); `diesweep train` takes the same
-names as flags, with `-` for `_`. `preset` chooses the defaults: `standard` (the default), or `reference`, which
+Every setting can stand in a sweep file's `[base]`, in an arm, or be an axis (a list). `preset` chooses the defaults: `standard` (the default), or `reference`, which
 reproduces the reference driver's quirks. A setting that is given wins over its preset.
 
 This page is made from the program's table of settings; a test holds the two equal.

@@ -87,6 +87,19 @@ impl Kind {
         }
     }
 
+    /// The value that a command line's text stands for, where the text has this type and the value lies in its range.
+    pub fn parse(&self, text: &str) -> Option<Value> {
+        let value = match self {
+            Self::Int { .. } | Self::IntFromOne { .. } => Value::Int(text.parse().ok()?),
+            Self::IntOr { word, .. } if text == *word => Value::Text(text.to_owned()),
+            Self::IntOr { .. } => Value::Int(text.parse().ok()?),
+            Self::Float(..) => Value::Float(text.parse().ok()?),
+            Self::Bool => Value::Bool(text.parse().ok()?),
+            Self::Word(_) | Self::Path => Value::Text(text.to_owned()),
+        };
+        self.accepts(&value).then_some(value)
+    }
+
     /// What is allowed, as a phrase: `a whole number from 1 to 64`.
     pub fn describe(&self) -> String {
         match self {

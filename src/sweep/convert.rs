@@ -122,3 +122,52 @@ fn refused(setting: &Setting, item: &Item<'_>, problem: Problem) -> Fault {
         _ => fault,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::setting;
+
+    fn read(key: &str, text: &str) -> Option<Value> {
+        let item = DeValue::parse(text).unwrap();
+        let mut reader = Reader { text, faults: Vec::new(), broken: false, doubtful: Vec::new(), meant: Vec::new() };
+        let given = reader.given(setting(key).unwrap(), &item).map(|given| given.value);
+        assert_eq!(given.is_none(), reader.faults.len() == 1);
+        given
+    }
+
+    #[test]
+    fn whole_numbers_in_every_spelling() {
+        for text in ["1000", "1_000", "+1000", "0x3e8", "0o1750", "0b1111101000", "1e3", "1000.0", "1_000.0", "10E+2"] {
+            assert_eq!(read("steps", text), Some(Value::Int(1000)), "{text}");
+        }
+        for text in ["1.5", "1e-3", "nan", "inf", "1e30", "-1", "0", "-0.0", "\"1000\"", "true", "[[1]]"] {
+            assert_eq!(read("steps", text), None, "{text}");
+        }
+        assert_eq!(read("dither_seed", "18446744073709551615"), Some(Value::Int(u64::MAX)));
+        assert_eq!(read("dither_seed", "18446744073709551616"), None);
+        for text in ["0", "-3", "-3e0", "1"] {
+            assert_eq!(read("eval_every", text), Some(Value::Int(1)), "{text}");
+        }
+        assert_eq!(read("eval_every", "0.5"), None);
+    }
+
+    #[test]
+    fn numbers_in_every_spelling() {
+        for (text, value) in [("1", 1.0), ("+1", 1.0), ("1e-3", 1e-3), ("0.001", 1e-3), ("1_0.5", 10.5), ("0x10", 16.0)]
+        {
+            assert_eq!(read("lr", text), Some(Value::Float(value)), "{text}");
+        }
+        for text in ["nan", "+nan", "-nan", "inf", "+inf", "-inf", "1e999", "-1", "\"1\"", "1979-05-27"] {
+            assert_eq!(read("lr", text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_word_or_a_number() {
+        assert_eq!(read("test_batches", "\"all\""), Some(Value::Text("all".to_owned())));
+        assert_eq!(read("test_batches", "64"), Some(Value::Int(64)));
+        assert_eq!(read("test_batches", "\"none\""), None);
+        assert_eq!(read("test_batches", "0"), None);
+    }
+}

@@ -3,7 +3,8 @@
 //! [`Run`] owns everything that a run's future depends on; [`Run::advance`] moves it by one step, so that whoever
 //! drives it can stop, beat or checkpoint between steps. Nothing here knows of sweeps, files or processes.
 
-mod clock;
+pub(crate) mod clock;
+pub mod ledger;
 mod run;
 
 pub use run::{Run, TrainError};

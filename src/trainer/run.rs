@@ -1,6 +1,7 @@
 //! A run on the CPU backend.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::backend::cpu::engine::Engine;
 use crate::backend::cpu::rows;
@@ -45,6 +46,8 @@ pub struct Run {
     /// Set by a step whose evaluation was not finite: the run ends at the next call.
     bad: Option<(u64, f64)>,
     clock: Clock,
+    /// Time of the last update.
+    update_time: Duration,
     inputs: Vec<u8>,
     targets: Vec<u8>,
 }
@@ -113,6 +116,7 @@ impl Run {
             best_val_bpb: None,
             best_val_acc: None,
             bad: None,
+            update_time: Duration::ZERO,
             inputs: Vec::new(),
             targets: Vec::new(),
         })
@@ -138,6 +142,17 @@ impl Run {
         &self.grads
     }
 
+    /// Time of the last step's update, weights made ready for the next step included.
+    pub const fn update_time(&self) -> Duration {
+        self.update_time
+    }
+
+    /// Evaluates `windows` validation windows, outside of the run's log: (bits per byte, accuracy).
+    pub fn validate(&mut self, windows: u64) -> (f64, f64) {
+        let score = self.evaluate_val(windows);
+        (score.bpb(), score.accuracy)
+    }
+
     /// The engine that computes it.
     pub const fn engine(&self) -> &Engine {
         &self.engine
@@ -158,7 +173,9 @@ impl Run {
             return self.end(Ending::Diverged { step, loss });
         }
         let team = Arc::clone(&self.team);
+        let began = Instant::now();
         let (lr, grad_norm) = team.enter(|| self.update(step, loss, skip));
+        self.update_time = began.elapsed();
         self.step += 1;
         if step % self.settings.eval_every != 0 && self.step != self.settings.steps {
             return Progress::Stepped { step };

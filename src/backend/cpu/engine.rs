@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::attn_block::{AttnBlock, AttnScratch};
 use super::context::{Context, Norm, PackedWeights};
@@ -27,6 +28,15 @@ pub struct WindowScores {
     pub hits: Vec<u64>,
 }
 
+/// Time that the last training pass took, by the monotonic clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PassTimes {
+    /// Forward pass and loss.
+    pub forward: Duration,
+    /// Backward pass.
+    pub backward: Duration,
+}
+
 /// A model's buffers, for up to a number of windows at once.
 pub struct Engine {
     config: ModelConfig,
@@ -47,6 +57,7 @@ pub struct Engine {
     attn_scratch: AttnScratch,
     packs: Packs,
     taps: Option<BTreeMap<String, Vec<f32>>>,
+    times: PassTimes,
 }
 
 impl Engine {
@@ -90,6 +101,7 @@ impl Engine {
             attn_scratch: AttnScratch::new(config, rows),
             packs: Packs::default(),
             taps: None,
+            times: PassTimes::default(),
             config: config.clone(),
             params,
             team,
@@ -119,6 +131,11 @@ impl Engine {
     /// What the last forward pass kept.
     pub const fn taps(&self) -> Option<&BTreeMap<String, Vec<f32>>> {
         self.taps.as_ref()
+    }
+
+    /// Times of the last call of [`Engine::gradients`].
+    pub const fn times(&self) -> PassTimes {
+        self.times
     }
 
     /// Logits of the last forward pass, [R, V]. A call of [`Engine::score`] leaves them; one of [`Engine::gradients`] does not.
@@ -157,10 +174,13 @@ impl Engine {
     ) -> WindowScores {
         let team = Arc::clone(&self.team);
         team.enter(|| {
+            let began = Instant::now();
             let windows = self.forward(weights, inputs, true);
             let scale = (share / inputs.len() as f64) as f32;
             let scores = self.loss(targets, windows, Some(scale));
+            let middle = Instant::now();
             self.backward(weights, inputs, windows, grads);
+            self.times = PassTimes { forward: middle - began, backward: middle.elapsed() };
             scores
         })
     }

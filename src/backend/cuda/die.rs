@@ -140,6 +140,12 @@ pub struct Recording<'a> {
     nodes: usize,
 }
 
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Graph({} kernels)", self.nodes)
+    }
+}
+
 impl Launcher for Recording<'_> {
     fn launch(&mut self, kernel: &impl Kernel) -> Result<(), DieError> {
         self.die.start(kernel)?;

@@ -8,6 +8,7 @@ pub mod code;
 pub mod die;
 pub mod engine;
 pub mod kernel;
+pub mod lanes;
 pub mod library;
 pub mod memory;
 pub mod nvml;

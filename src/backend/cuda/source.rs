@@ -32,6 +32,7 @@ files![
     "loss.cu",
     "norm.cu",
     "optimizer.cu",
+    "control.cu",
     "recurrence.cu",
     "shift.cu",
     "time_mix.cu",

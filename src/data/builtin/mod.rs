@@ -3,7 +3,7 @@
 //! A newcomer needs no download, and a model's bits per byte can be held against the best that any model can
 //! reach. The text is drawn from a grammar (docs/builtin-corpus.md) in which every choice is one of a table of strings, and
 //! in which the bytes so far always tell which choices were made. The probability of a byte given all bytes
-//! before it is therefore a quotient of two sums of weights ([`table`]), and known exactly.
+//! before it is therefore a quotient of two sums of weights, and known exactly.
 
 mod grammar;
 mod table;

@@ -139,6 +139,16 @@ impl Engine {
         &self.logits
     }
 
+    /// Sums of losses over all rows of each lane [L], on the die.
+    pub fn batch_loss_memory(&self) -> In<f64> {
+        self.batch_loss.read()
+    }
+
+    /// Sums of losses, and hits, of each window [L, B], on the die.
+    pub fn window_memories(&self) -> (In<f64>, In<u32>) {
+        (self.window_losses.read(), self.window_hits.read())
+    }
+
     /// The layer norm that reads block i's output.
     fn norm_after(&self, i: usize) -> &Norm {
         match self.blocks.get(i) {

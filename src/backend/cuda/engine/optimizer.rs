@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::backend::cuda::die::{Die, DieError, Launcher};
-use crate::backend::cuda::kernel::In;
+use crate::backend::cuda::kernel::{In, Out};
 use crate::backend::cuda::memory::Memory;
 use crate::backend::cuda::ops::optimizer as ops;
 use crate::model::{Class, ModelParams};
@@ -56,6 +56,32 @@ pub struct LaneStep {
     pub scales: AdamWStep,
     /// What the scales' gradients are multiplied by first.
     pub scale_factor: f32,
+}
+
+/// Floats of a step's numbers: AdamW's of the weights, AdamW's of the scales, the factor of the scales' gradients.
+pub const STEP_ROW: usize = crate::backend::cuda::ops::control::TABLE_ROW;
+
+impl LaneStep {
+    /// As the kernel that begins a step reads them.
+    pub fn row(&self) -> [f32; STEP_ROW] {
+        let mut row = [0.0; STEP_ROW];
+        row[..ops::RATES].copy_from_slice(&rates(&self.matrices, &self.vectors));
+        row[ops::RATES..2 * ops::RATES].copy_from_slice(&rates(&self.scales, &self.scales));
+        row[2 * ops::RATES] = self.scale_factor;
+        row
+    }
+}
+
+/// Where a step's numbers of each lane lie.
+pub struct StepBuffers {
+    /// The step.
+    pub numbers: Out<u64>,
+    /// AdamW's numbers of the weights.
+    pub rates: Out<f32>,
+    /// AdamW's numbers of the scales.
+    pub scale_rates: Out<f32>,
+    /// What the scales' gradients are multiplied by.
+    pub scale_factors: Out<f32>,
 }
 
 /// The optimizer's buffers of all lanes.
@@ -193,7 +219,17 @@ impl DeviceOptimizer {
         self.settings.upload(4 * lane, &settings)
     }
 
-    /// Takes over a step's numbers of every lane.
+    /// Where a step's numbers of each lane lie, for the kernel that puts them there.
+    pub fn step_buffers(&self) -> StepBuffers {
+        StepBuffers {
+            numbers: self.steps.write(),
+            rates: self.rates.write(),
+            scale_rates: self.scale_rates.write(),
+            scale_factors: self.scale_factors.write(),
+        }
+    }
+
+    /// Takes over a step's numbers of every lane from the host.
     ///
     /// # Errors
     /// The die's.
@@ -202,12 +238,22 @@ impl DeviceOptimizer {
     /// Not one entry a lane.
     pub fn set_step(&self, lanes: &[LaneStep]) -> Result<(), DieError> {
         assert_eq!(lanes.len(), self.lanes as usize, "one entry a lane");
-        let weights: Vec<f32> = lanes.iter().flat_map(|l| rates(&l.matrices, &l.vectors)).collect();
-        let scales: Vec<f32> = lanes.iter().flat_map(|l| rates(&l.scales, &l.scales)).collect();
-        self.rates.upload(0, &weights)?;
-        self.scale_rates.upload(0, &scales)?;
-        self.scale_factors.upload(0, &lanes.iter().map(|l| l.scale_factor).collect::<Vec<_>>())?;
+        let rows: Vec<[f32; STEP_ROW]> = lanes.iter().map(LaneStep::row).collect();
+        let part = |from: usize, to: usize| -> Vec<f32> { rows.iter().flat_map(|r| r[from..to].to_vec()).collect() };
+        self.rates.upload(0, &part(0, ops::RATES))?;
+        self.scale_rates.upload(0, &part(ops::RATES, 2 * ops::RATES))?;
+        self.scale_factors.upload(0, &part(2 * ops::RATES, STEP_ROW))?;
         self.steps.upload(0, &lanes.iter().map(|l| l.step).collect::<Vec<_>>())
+    }
+
+    /// Norms of the last step's gradients [L], on the die.
+    pub fn norms_memory(&self) -> In<f64> {
+        self.norms.read()
+    }
+
+    /// Each lane's settings as kernels read them [L, 4], on the die.
+    pub fn settings_memory(&self) -> In<u32> {
+        self.settings.read()
     }
 
     /// Norms of the last step's gradients [L].
@@ -218,18 +264,15 @@ impl DeviceOptimizer {
         self.norms.download(0, self.norms.len())
     }
 
-    /// The whole update by the gradients in the engine's arena. SR4's weights stay those of the step's forward pass until
-    /// [`DeviceOptimizer::refresh`].
+    /// The norm of the gradients in the engine's arena, and what clipping multiplies them by.
     ///
     /// # Errors
     /// The die's.
-    pub fn apply<L: Launcher>(&self, mut to: L, engine: &Engine, lanes: &In<i32>) -> Result<(), DieError> {
-        let arenas = engine.arenas();
-        let (gradients, arena) = (|| arenas.grads.read(), arenas.len);
+    pub fn norm<L: Launcher>(&self, mut to: L, engine: &Engine, lanes: &In<i32>) -> Result<(), DieError> {
         to.launch(&ops::GradientPieces {
             lanes: lanes.clone(),
-            gradients: gradients(),
-            arena,
+            gradients: engine.arenas().grads.read(),
+            arena: engine.arenas().len,
             pieces: self.pieces.read(),
             sums: self.piece_sums.write(),
             count: self.piece_count,
@@ -241,13 +284,22 @@ impl DeviceOptimizer {
             norms: self.norms.write(),
             factors: self.factors.write(),
             pieces: self.piece_count,
-        })?;
+        })
+    }
+
+    /// The update by the gradients in the engine's arena, after [`DeviceOptimizer::norm`]. SR4's weights stay those of the step's
+    /// forward pass until [`DeviceOptimizer::refresh`].
+    ///
+    /// # Errors
+    /// The die's.
+    pub fn update<L: Launcher>(&self, mut to: L, engine: &Engine, lanes: &In<i32>) -> Result<(), DieError> {
+        let arenas = engine.arenas();
         if self.tensors > 0 {
-            self.apply_sr4(&mut to, engine, lanes)?;
+            self.update_sr4(&mut to, engine, lanes)?;
         }
         to.launch(&ops::AdamW {
             lanes: lanes.clone(),
-            gradients: gradients(),
+            gradients: arenas.grads.read(),
             factors: self.factors.read(),
             rates: self.rates.read(),
             kinds: self.weights.kinds.read(),
@@ -260,7 +312,7 @@ impl DeviceOptimizer {
         })
     }
 
-    fn apply_sr4<L: Launcher>(&self, to: &mut L, engine: &Engine, lanes: &In<i32>) -> Result<(), DieError> {
+    fn update_sr4<L: Launcher>(&self, to: &mut L, engine: &Engine, lanes: &In<i32>) -> Result<(), DieError> {
         let arenas = engine.arenas();
         let (arena, tensors) = (arenas.len, self.tensors);
         let (q_lane, scale_lane) = (engine.params().ternary_len as u64, engine.params().scale_len as u64);

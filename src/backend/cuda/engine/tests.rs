@@ -136,7 +136,8 @@ fn compare(die: &Die, lanes: &[Settings], steps: u64) -> Vec<String> {
         engine.forward(&mut pass).unwrap();
         engine.loss(&mut pass, Some(1.0)).unwrap();
         engine.backward(&mut pass).unwrap();
-        optimizer.apply(die, &engine, &list.read()).unwrap();
+        optimizer.norm(die, &engine, &list.read()).unwrap();
+        optimizer.update(die, &engine, &list.read()).unwrap();
         optimizer.refresh(die, &engine, &list.read()).unwrap();
         die.wait().unwrap();
         let scores = engine.scores().unwrap();

@@ -3,6 +3,7 @@
 pub mod attention;
 pub mod channel_mix;
 pub mod clear;
+pub mod control;
 pub mod data;
 pub mod loss;
 pub mod norm;
@@ -25,6 +26,7 @@ rows! {
     attention: ChunkMeans, Choose, Scores, Rows, Columns, Softmax, SoftmaxBackward;
     channel_mix: ReluSquared, ReluSquaredBackward;
     clear: Clear;
+    control: BeginStep, CollectLoss, JudgeStep, BeginGroup, GatherGroup, KeepScores, PanelScales, PanelWeights;
     data: GatherWindows, Embed, EmbedBackward;
     loss: CrossEntropy, LossTotals;
     norm: LayerNorm, LayerNormBackward, LayerNormColumns, ColumnTotals;

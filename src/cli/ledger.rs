@@ -1,0 +1,55 @@
+//! The controller's ledger, kept in a results folder.
+
+use crate::controller::{Claim, Claimed, Ledger, LedgerError, Publication};
+use crate::event::{Failure, rfc3339};
+use crate::plan::PlannedRun;
+use crate::store::{Attempt, AttemptFailure, Execution, Results, StoreError, host_name};
+
+/// Claims and publishes in a results folder that this process holds.
+pub(super) struct FolderLedger {
+    pub(super) results: Results,
+}
+
+fn ledger_error(error: StoreError) -> LedgerError {
+    LedgerError { message: error.full_text() }
+}
+
+fn attempt(claim: &Claim) -> Attempt {
+    Attempt { number: claim.attempt, folder: claim.folder.clone() }
+}
+
+impl Ledger for FolderLedger {
+    fn claim(&self, run: &PlannedRun) -> Result<Claimed, LedgerError> {
+        let attempt = self.results.begin_attempt(run).map_err(ledger_error)?;
+        Ok(Claimed::Ours(Claim { attempt: attempt.number, folder: attempt.folder }))
+    }
+
+    fn release(&self, _: &PlannedRun, claim: &Claim) {
+        self.results.release(&attempt(claim));
+    }
+
+    fn failed(&self, claim: &Claim, failure: &Failure) {
+        let record = AttemptFailure {
+            cause: failure.cause.to_string(),
+            message: failure.message.clone(),
+            ended: rfc3339(std::time::SystemTime::now()),
+        };
+        if let Err(error) = self.results.record_failure(&attempt(claim), &record) {
+            // The failure itself is told to the user in any case.
+            tracing::warn!("{}", error.full_text());
+        }
+    }
+
+    fn publish(&self, run: &PlannedRun, publication: &Publication) -> Result<(), LedgerError> {
+        let execution = Execution {
+            attempts: publication.attempts,
+            die: publication.die.to_string(),
+            host: host_name(),
+            device: "cpu".to_owned(),
+            started: rfc3339(publication.started),
+            ended: rfc3339(publication.ended),
+        };
+        let attempt = attempt(&publication.claim);
+        self.results.publish(run, &attempt, &publication.outcome, &execution).map(drop).map_err(ledger_error)
+    }
+}

@@ -1,0 +1,331 @@
+//! `diesweep run`: trains what a sweep file asks for and has no result yet, and compares.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::error_chain;
+use super::ledger::FolderLedger;
+use crate::backend::cpu::simd::{FORCE_VARIABLE, Level, LevelError};
+use crate::controller::{
+    self, Conclusion, ControllerError, CpuDies, DiesError, Launch, Ledger, Limits, Options, Summary,
+};
+use crate::event::{Event, Halt};
+use crate::plan::{Plan, open_corpus};
+use crate::progress::{Bars, EventsFile, JsonLines, Plain, Sink, Sinks};
+use crate::report::{closing_text, write_tables};
+use crate::store::{Loaded, Opened, Results, StoreError};
+use crate::sweep::{self, Diagnostics, Sweep};
+
+/// Train the runs of a sweep that have no result yet, and compare them
+#[derive(Args, Debug)]
+pub(super) struct RunArgs {
+    /// The sweep file
+    file: PathBuf,
+    /// Folder in which each sweep has its results folder
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+    /// What to train on
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    backend: Backend,
+    /// Dies: groups of CPU cores that train a run each [default: as many as there are cores for]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    dies: Option<u16>,
+    /// Threads, and cores, of each die
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    threads_per_die: u16,
+    /// Show no progress: only trouble and the closing table
+    #[arg(long, short)]
+    quiet: bool,
+    /// Print events as lines of JSON in place of progress and the closing table
+    #[arg(long)]
+    json: bool,
+    /// Time that runs in hand get for the step in hand when the sweep is told to stop
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = duration)]
+    stop_grace: Duration,
+    /// Vector instructions: auto, avx512, avx2 or portable
+    #[arg(long, hide = true)]
+    simd: Option<String>,
+    /// Longest silence of a worker
+    #[arg(long, hide = true, default_value = "30s", value_parser = duration)]
+    beat_limit: Duration,
+    /// Time that every step is given
+    #[arg(long, hide = true, default_value = "60s", value_parser = duration)]
+    step_limit: Duration,
+    /// Script that scripted trainers follow in place of training
+    #[cfg(debug_assertions)]
+    #[arg(long, hide = true)]
+    script: Option<PathBuf>,
+}
+
+/// Kinds of dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Backend {
+    /// CUDA where there is a GPU that this build can use, else the CPU
+    Auto,
+    /// Groups of CPU cores
+    Cpu,
+    /// NVIDIA GPUs
+    Cuda,
+}
+
+/// `diesweep run` could not do its work.
+#[derive(Debug, thiserror::Error)]
+enum RunError {
+    /// The sweep file is at fault.
+    #[error("the sweep file is at fault")]
+    Sweep(Diagnostics),
+    /// There is no such backend.
+    #[error("this build has no CUDA backend yet; use --backend cpu")]
+    NoCuda,
+    /// The forced vector instructions are not there.
+    #[error("--simd or {FORCE_VARIABLE}")]
+    Simd(#[source] LevelError),
+    /// The CPU cannot be divided as asked.
+    #[error(transparent)]
+    Dies(#[from] DiesError),
+    /// The results folder.
+    #[error("{}", .0.full_text())]
+    Store(StoreError),
+    /// The controller.
+    #[error(transparent)]
+    Controller(#[from] ControllerError),
+}
+
+impl From<StoreError> for RunError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl RunError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Sweep(_) | Self::NoCuda | Self::Simd(_) | Self::Dies(DiesError::Zero(_)) => 2,
+            Self::Dies(DiesError::Mask(_)) | Self::Store(_) | Self::Controller(_) => 1,
+        }
+    }
+}
+
+/// Runs the sweep and says how it went.
+pub(super) fn main(args: &RunArgs) -> ExitCode {
+    match run(args) {
+        Ok(conclusion) => ExitCode::from(conclusion.exit_code()),
+        Err(error) => {
+            if let RunError::Sweep(diagnostics) = &error {
+                eprint!("{}", diagnostics.render(sweep::stderr_takes_colour()));
+            } else {
+                eprintln!("error: {}", error_chain(&error));
+            }
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(args: &RunArgs) -> Result<Conclusion, RunError> {
+    if args.backend == Backend::Cuda {
+        return Err(RunError::NoCuda);
+    }
+    match &args.simd {
+        Some(name) => Level::named(name).map_err(RunError::Simd)?,
+        None => Level::current().map_err(RunError::Simd)?,
+    };
+    let dies = CpuDies::of_this_process(args.dies.map(usize::from), usize::from(args.threads_per_die))?;
+    let Sweep { text, plan } = sweep::load(&args.file, &mut open_corpus).map_err(RunError::Sweep)?;
+    let opened = Results::open_or_create(&args.results, &plan, &text)?;
+    let loaded = opened.results.load(&plan)?;
+    if !args.quiet {
+        say_what_is_there(&plan, &opened, &loaded, &dies);
+    }
+    let finished: Vec<bool> = loaded.states.iter().map(|state| state.result().is_some()).collect();
+    let (plan, ledger) = (Arc::new(plan), Arc::new(FolderLedger { results: opened.results }));
+    let summary = train(args, &plan, &finished, &dies, &ledger)?;
+    conclude(args, &plan, &ledger.results, &summary)?;
+    Ok(summary.conclusion)
+}
+
+/// Notes of the plan, changes of it, and what of the folder does not belong to it.
+fn say_what_is_there(plan: &Plan, opened: &Opened, loaded: &Loaded, dies: &CpuDies) {
+    for line in &opened.change.lines {
+        eprintln!("changed since the last time: {line}");
+    }
+    if !opened.change.is_empty() {
+        let (added, dropped) = (opened.change.added, opened.change.dropped);
+        eprintln!("changed since the last time: {added} runs are new, {dropped} are not planned any more");
+    }
+    if !loaded.strangers.is_empty() {
+        let names = loaded.strangers.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+        let more = if loaded.strangers.len() > 3 { ", ..." } else { "" };
+        eprintln!("note: {} runs are kept that are not in the plan: {names}{more}", loaded.strangers.len());
+    }
+    loaded.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    plan.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    if dies.shared {
+        eprintln!(
+            "note: {} dies of {} threads share {} cores",
+            dies.cores.len(),
+            dies.threads,
+            dies.cores.first().map_or(0, Vec::len)
+        );
+    }
+}
+
+/// Trains the runs that have no result.
+fn train(
+    args: &RunArgs,
+    plan: &Arc<Plan>,
+    finished: &[bool],
+    dies: &CpuDies,
+    ledger: &Arc<FolderLedger>,
+) -> Result<Summary, RunError> {
+    let done = finished.iter().filter(|&&done| done).count();
+    let to_do = plan.runs.len() - done;
+    let folder = ledger.results.layout();
+    let mut sinks = sinks(args, plan, finished);
+    if to_do > 0 {
+        sinks.0.push(Box::new(EventsFile::new(&folder.events())));
+    }
+    sinks.take(&Event::SweepStarted {
+        sweep: plan.name.clone(),
+        results: folder.dir().to_owned(),
+        runs: plan.runs.len(),
+        finished: done,
+        dies: dies.cores.len().min(to_do),
+    });
+    if to_do == 0 {
+        return Ok(Summary { conclusion: Conclusion::Complete, finished: done, failed: Vec::new(), left: 0 });
+    }
+    let options = Options {
+        cores: dies.cores.clone(),
+        launch: launch(args),
+        limits: Limits {
+            stop_grace: args.stop_grace,
+            beat: args.beat_limit,
+            step: args.step_limit,
+            ..Limits::default()
+        },
+    };
+    let ledger: Arc<dyn Ledger> = Arc::<FolderLedger>::clone(ledger);
+    Ok(controller::run(Arc::clone(plan), finished, &options, &ledger, &mut sinks)?)
+}
+
+fn launch(args: &RunArgs) -> Launch {
+    let mut launch = Launch::this_program(vec!["--threads".into(), args.threads_per_die.to_string().into()]);
+    if let Some(simd) = &args.simd {
+        launch.env.push((FORCE_VARIABLE.into(), simd.into()));
+    }
+    #[cfg(debug_assertions)]
+    if let Some(script) = &args.script {
+        launch.args.extend([OsString::from("--script"), script.into()]);
+    }
+    launch
+}
+
+fn sinks(args: &RunArgs, plan: &Plan, finished: &[bool]) -> Sinks {
+    let stderr = std::io::stderr();
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    let mut sinks = Sinks::default();
+    if args.json {
+        sinks.0.push(Box::new(JsonLines::new(std::io::stdout())));
+    }
+    if stderr.is_terminal() && !dumb && !args.quiet && !args.json {
+        sinks.0.push(Box::new(Bars::new(plan, finished, colour())));
+    } else {
+        sinks.0.push(Box::new(Plain::new(stderr, plan, finished, args.quiet || args.json)));
+    }
+    sinks
+}
+
+/// Whether the user wants no colours: <https://no-color.org>.
+fn colour() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Writes the tables, prints the closing table, and says how to go on.
+fn conclude(args: &RunArgs, plan: &Plan, results: &Results, summary: &Summary) -> Result<(), RunError> {
+    let loaded = results.load(plan)?;
+    let analysis = write_tables(results, plan, &loaded)?;
+    if !args.json {
+        let bold = std::io::stdout().is_terminal() && colour();
+        let text = closing_text(plan, &analysis, results.layout().dir(), bold);
+        // Whoever reads may have seen enough; the tables are written.
+        let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    }
+    match &summary.conclusion {
+        Conclusion::Complete | Conclusion::Elsewhere => {}
+        Conclusion::SomeFailed => {
+            eprintln!("{} failed; to try again: {}", runs(summary.failed.len()), command(std::env::args_os()));
+        }
+        Conclusion::Halted(halt) => {
+            if !matches!(halt, Halt::Signal { .. }) {
+                eprintln!("error: {halt}");
+            }
+            eprintln!("{} left; to go on: {}", runs(summary.left), command(std::env::args_os()));
+        }
+    }
+    Ok(())
+}
+
+fn runs(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "run" } else { "runs" })
+}
+
+/// A command line as it can be typed.
+fn command(args: impl Iterator<Item = OsString>) -> String {
+    let quote = |arg: OsString| {
+        let arg = arg.to_string_lossy().into_owned();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+        if !arg.is_empty() && arg.chars().all(plain) { arg } else { format!("'{}'", arg.replace('\'', "'\\''")) }
+    };
+    args.map(quote).collect::<Vec<_>>().join(" ")
+}
+
+/// Reads `20s`, `500ms`, `2m`, `1.5h`; a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let scale = match unit {
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("`{unit}` is not a unit of time: use ms, s, m or h")),
+    };
+    let number: f64 = number.parse().map_err(|_| format!("`{text}` is not a time such as 20s or 2m"))?;
+    Duration::try_from_secs_f64(number * scale).map_err(|_| format!("`{text}` is too long a time"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(duration("20s"), Ok(Duration::from_secs(20)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(duration("1.5h"), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
+        for bad in ["", "s", "-1s", "1d", "1.2.3s", "nan", "1e400h"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_command_can_be_typed_again() {
+        let args = ["diesweep", "run", "my sweep.toml", "--results", "it's"].map(OsString::from);
+        assert_eq!(command(args.into_iter()), "diesweep run 'my sweep.toml' --results 'it'\\''s'");
+    }
+
+    #[test]
+    fn errors_have_the_exit_codes_of_the_contract() {
+        assert_eq!(RunError::NoCuda.exit_code(), 2);
+        assert_eq!(RunError::Store(StoreError::NotAFolder("x".into())).exit_code(), 1);
+        assert_eq!(RunError::Dies(DiesError::Zero("x")).exit_code(), 2);
+    }
+}

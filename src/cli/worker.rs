@@ -1,0 +1,49 @@
+//! `diesweep worker`: what a controller starts. Not for users.
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::error_chain;
+use crate::worker;
+
+/// What a controller tells a worker on its command line.
+#[derive(Args)]
+pub(super) struct WorkerArgs {
+    /// Die that this worker trains on.
+    #[arg(long)]
+    die: usize,
+    /// Cores to pin itself to.
+    #[arg(long, value_delimiter = ',')]
+    cores: Vec<usize>,
+    /// Process that must be its parent.
+    #[arg(long)]
+    parent: u32,
+    /// Threads of the trainer.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Script that a scripted trainer follows in place of training.
+    #[cfg(debug_assertions)]
+    #[arg(long)]
+    script: Option<std::path::PathBuf>,
+}
+
+/// Serves the controller to the end.
+pub(super) fn main(args: &WorkerArgs) -> ExitCode {
+    let options = worker::Options { die: args.die, cores: args.cores.clone(), parent: args.parent };
+    #[cfg(debug_assertions)]
+    if let Some(script) = &args.script {
+        return report(worker::serve(&options, |link| worker::Scripted::load(script, link)));
+    }
+    report(worker::serve(&options, |_| worker::CpuTrainers::new(args.threads)))
+}
+
+fn report(served: Result<(), worker::WorkerError>) -> ExitCode {
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}", error_chain(&error));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Claims and publications, on threads of their own: the loop and the workers never wait for a disk.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crossbeam_channel::{Receiver, Sender};
+
+use super::effects::Input;
+use crate::event::Failure;
+use crate::plan::{Plan, PlannedRun};
+use crate::run::Outcome;
+
+/// A run could not be claimed or published. The text names the path.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct LedgerError {
+    /// What could not be done, where, and why: a lower-case fragment.
+    pub message: String,
+}
+
+/// The right to attempt a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Number of the attempt, from 1.
+    pub attempt: u32,
+    /// Its folder, absolute, new and empty.
+    pub folder: PathBuf,
+}
+
+/// Answer to a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claimed {
+    /// The run is this controller's to attempt.
+    Ours(Claim),
+    /// The run has got a result meanwhile.
+    Finished,
+    /// The run is another controller's.
+    Elsewhere {
+        /// Who holds it.
+        holder: String,
+    },
+}
+
+/// A result to publish.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Publication {
+    /// Index of the run in the plan.
+    pub run: usize,
+    /// The attempt that made it.
+    pub claim: Claim,
+    /// The result.
+    pub outcome: Outcome,
+    /// Volatile: attempts of this run so far, this one included.
+    pub attempts: u32,
+    /// Volatile: die.
+    pub die: usize,
+    /// Volatile: when the attempt was assigned.
+    pub started: SystemTime,
+    /// Volatile: when it ended.
+    pub ended: SystemTime,
+}
+
+/// Where runs are claimed and results are published. Calls for different runs come from several threads at once;
+/// those for one run never overlap.
+pub trait Ledger: Send + Sync {
+    /// Asks for a run; on success its attempt folder exists.
+    ///
+    /// # Errors
+    /// The results folder cannot be written.
+    fn claim(&self, run: &PlannedRun) -> Result<Claimed, LedgerError>;
+
+    /// Gives back a claim that no worker has used.
+    fn release(&self, run: &PlannedRun, claim: &Claim);
+
+    /// Notes beside the attempt why it gave no result.
+    fn failed(&self, claim: &Claim, failure: &Failure);
+
+    /// Publishes a result durably; a result that is there already is left as it is.
+    ///
+    /// # Errors
+    /// The results folder cannot be written.
+    fn publish(&self, run: &PlannedRun, publication: &Publication) -> Result<(), LedgerError>;
+}
+
+/// What a clerk is asked to do.
+#[derive(Debug)]
+enum Errand {
+    Claim(usize),
+    Release(usize, Claim),
+    Failed(Claim, Failure),
+    Publish(Box<Publication>),
+}
+
+/// Threads that run errands to the ledger and report to the controller's loop.
+pub(super) struct Clerks {
+    errands: Sender<Errand>,
+}
+
+/// More than one, so that claims do not wait behind results whose bytes are on their way to the disk, and the
+/// file system can flush several at a time.
+const CLERKS: usize = 4;
+
+impl Clerks {
+    /// Starts the threads; they end with the last sender of errands.
+    pub(super) fn start(plan: &Arc<Plan>, ledger: &Arc<dyn Ledger>, inputs: &Sender<Input>) -> std::io::Result<Self> {
+        let (errands, inbox) = crossbeam_channel::unbounded();
+        for number in 0..CLERKS {
+            let (plan, ledger) = (Arc::clone(plan), Arc::clone(ledger));
+            let (inbox, inputs) = (inbox.clone(), inputs.clone());
+            std::thread::Builder::new()
+                .name(format!("clerk {number}"))
+                .spawn(move || serve(&plan, ledger.as_ref(), &inbox, &inputs))?;
+        }
+        Ok(Self { errands })
+    }
+
+    pub(super) fn claim(&self, run: usize) {
+        self.put(Errand::Claim(run));
+    }
+
+    pub(super) fn release(&self, run: usize, claim: Claim) {
+        self.put(Errand::Release(run, claim));
+    }
+
+    pub(super) fn failed(&self, claim: Claim, failure: Failure) {
+        self.put(Errand::Failed(claim, failure));
+    }
+
+    pub(super) fn publish(&self, publication: Publication) {
+        self.put(Errand::Publish(Box::new(publication)));
+    }
+
+    fn put(&self, errand: Errand) {
+        // Clerks take errands until this end is dropped.
+        let _ = self.errands.send(errand);
+    }
+}
+
+fn serve(plan: &Plan, ledger: &dyn Ledger, inbox: &Receiver<Errand>, inputs: &Sender<Input>) {
+    for errand in inbox {
+        let report = match errand {
+            Errand::Claim(run) => Input::Claimed(run, ledger.claim(&plan.runs[run])),
+            Errand::Release(run, claim) => {
+                ledger.release(&plan.runs[run], &claim);
+                continue;
+            }
+            Errand::Failed(claim, failure) => {
+                ledger.failed(&claim, &failure);
+                continue;
+            }
+            Errand::Publish(publication) => {
+                let run = publication.run;
+                Input::Published(run, ledger.publish(&plan.runs[run], &publication))
+            }
+        };
+        if inputs.send(report).is_err() {
+            return;
+        }
+    }
+}

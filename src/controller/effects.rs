@@ -1,0 +1,57 @@
+//! What comes into the controller's state, and what goes out of it.
+
+use std::path::Path;
+
+use super::clerk::{Claim, Claimed, LedgerError, Publication};
+use super::process::Exit;
+use crate::event::{Event, Failure};
+use crate::protocol::{FromWorker, ToWorker};
+
+/// A worker's process; never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct WorkerId(pub(super) u64);
+
+/// Something that happened.
+#[derive(Debug)]
+pub(super) enum Input {
+    /// A worker said something.
+    Message(WorkerId, Box<FromWorker>),
+    /// A worker said something that is no message; nothing more will be read from it.
+    Broken(WorkerId, String),
+    /// A worker's output ended.
+    Closed(WorkerId),
+    /// A worker's process ended.
+    Exited(WorkerId, Exit),
+    /// The ledger answered a claim of this run.
+    Claimed(usize, Result<Claimed, LedgerError>),
+    /// The ledger published this run's result, or could not.
+    Published(usize, Result<(), LedgerError>),
+    /// The process got a signal.
+    Signal(i32),
+    /// Time passed.
+    Tick,
+}
+
+/// What the state has done to the world. None of it waits.
+pub(super) trait Effects {
+    /// Starts a worker for a die; its process id.
+    fn start(&mut self, die: usize, worker: WorkerId) -> Result<u32, Failure>;
+    /// Sends a worker a message.
+    fn send(&mut self, worker: WorkerId, message: ToWorker);
+    /// Drops all that is held of a worker that is gone.
+    fn forget(&mut self, worker: WorkerId);
+    /// Kills a worker's process.
+    fn kill(&mut self, worker: WorkerId);
+    /// Asks the ledger for a run: [`Input::Claimed`] follows.
+    fn claim(&mut self, run: usize);
+    /// Gives back a claim that was not used.
+    fn release(&mut self, run: usize, claim: Claim);
+    /// Has it noted why an attempt failed.
+    fn failed(&mut self, claim: Claim, failure: Failure);
+    /// Publishes a result: [`Input::Published`] follows.
+    fn publish(&mut self, publication: Publication);
+    /// The last that a worker printed, in the attempt's folder if it had one.
+    fn last_words(&mut self, worker: WorkerId, folder: Option<&Path>) -> Option<String>;
+    /// Tells whoever listens.
+    fn announce(&mut self, event: Event);
+}

@@ -1,0 +1,161 @@
+//! The controller at work: the loop, and the effects on real processes.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, select};
+
+use super::clerk::{Claim, Clerks, Ledger, Publication};
+use super::effects::{Effects, Input, WorkerId};
+use super::halt::Summary;
+use super::handle::handle;
+use super::process::{Launch, Process};
+use super::signals;
+use super::state::{Limits, State};
+use crate::event::{Event, Failure};
+use crate::plan::Plan;
+use crate::progress::Sink;
+use crate::protocol::ToWorker;
+
+/// Time between two looks at what time alone can change.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Inputs that may wait for the loop; more hold their senders back.
+const INPUTS: usize = 4096;
+
+/// What a controller works with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Cores of each die.
+    pub cores: Vec<Vec<usize>>,
+    /// How workers are started.
+    pub launch: Launch,
+    /// How patient it is.
+    pub limits: Limits,
+}
+
+/// The controller cannot work.
+#[derive(Debug, thiserror::Error)]
+pub enum ControllerError {
+    /// Signals cannot be taken.
+    #[error("signals cannot be taken")]
+    Signals(#[source] std::io::Error),
+    /// A thread could not be started.
+    #[error("a thread cannot be started")]
+    Thread(#[source] std::io::Error),
+}
+
+/// Trains the runs of a plan that have no result yet (`finished` tells which have one), and tells `sink` what
+/// happens. The calling thread must live as long as the process, since the workers' lives are tied to it.
+///
+/// # Errors
+/// The controller could not begin. What happens later is in the [`Summary`].
+pub fn run(
+    plan: Arc<Plan>,
+    finished: &[bool],
+    options: &Options,
+    ledger: &Arc<dyn Ledger>,
+    sink: &mut dyn Sink,
+) -> Result<Summary, ControllerError> {
+    let (sender, inputs) = crossbeam_channel::bounded(INPUTS);
+    let _watch = signals::watch(sender.clone()).map_err(ControllerError::Signals)?;
+    let clerks = Clerks::start(&plan, ledger, &sender).map_err(ControllerError::Thread)?;
+    let mut state = State::new(plan, finished, options.cores.clone(), options.limits, Instant::now());
+    let mut live = Live { options, clerks, sender, sink, processes: HashMap::new() };
+    Ok(turn(&mut state, &mut live, &inputs))
+}
+
+/// The loop.
+fn turn(state: &mut State, live: &mut Live<'_>, inputs: &Receiver<Input>) -> Summary {
+    let ticks = crossbeam_channel::tick(TICK);
+    handle(state, Instant::now(), Input::Tick, live);
+    loop {
+        if let Some(conclusion) = state.conclusion() {
+            let summary = state.summary(conclusion);
+            live.announce(Event::SweepEnded {
+                finished: summary.finished,
+                failed: summary.failed.len(),
+                left: summary.left,
+                wall_sec: state.started.elapsed().as_secs_f64(),
+            });
+            return summary;
+        }
+        let input = select! {
+            recv(inputs) -> input => input.unwrap_or(Input::Tick),
+            recv(ticks) -> _ => Input::Tick,
+        };
+        if let Input::Exited(id, _) = &input {
+            live.reap(*id);
+        }
+        handle(state, Instant::now(), input, live);
+        live.sink.idle();
+    }
+}
+
+/// Effects on the real world.
+struct Live<'a> {
+    options: &'a Options,
+    clerks: Clerks,
+    sender: Sender<Input>,
+    sink: &'a mut dyn Sink,
+    processes: HashMap<WorkerId, Process>,
+}
+
+impl Live<'_> {
+    fn reap(&mut self, id: WorkerId) {
+        if let Some(process) = self.processes.get_mut(&id) {
+            process.reap();
+        }
+    }
+}
+
+impl Effects for Live<'_> {
+    fn start(&mut self, die: usize, worker: WorkerId) -> Result<u32, Failure> {
+        let process = Process::start(&self.options.launch, die, &self.options.cores[die], worker, &self.sender)?;
+        let pid = process.id();
+        self.processes.insert(worker, process);
+        Ok(pid)
+    }
+
+    fn send(&mut self, worker: WorkerId, message: ToWorker) {
+        if let Some(process) = self.processes.get(&worker) {
+            process.send(&message);
+        }
+    }
+
+    fn kill(&mut self, worker: WorkerId) {
+        if let Some(process) = self.processes.get_mut(&worker) {
+            process.kill();
+        }
+    }
+
+    fn forget(&mut self, worker: WorkerId) {
+        self.processes.remove(&worker);
+    }
+
+    fn claim(&mut self, run: usize) {
+        self.clerks.claim(run);
+    }
+
+    fn release(&mut self, run: usize, claim: Claim) {
+        self.clerks.release(run, claim);
+    }
+
+    fn failed(&mut self, claim: Claim, failure: Failure) {
+        self.clerks.failed(claim, failure);
+    }
+
+    fn publish(&mut self, publication: Publication) {
+        self.clerks.publish(publication);
+    }
+
+    fn last_words(&mut self, worker: WorkerId, folder: Option<&Path>) -> Option<String> {
+        self.processes.get(&worker)?.last_words(folder)
+    }
+
+    fn announce(&mut self, event: Event) {
+        self.sink.take(&event);
+    }
+}

@@ -1,0 +1,56 @@
+//! Signals as inputs.
+
+use crossbeam_channel::Sender;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::{Handle, Signals};
+
+use super::effects::Input;
+
+/// Sends inputs for signals as long as it lives.
+pub(super) struct Watch {
+    handle: Handle,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.handle.close();
+    }
+}
+
+/// Takes the signals that stop a sweep. A hang-up that was ignored when this process started stays ignored: that is
+/// how `nohup` works.
+pub(super) fn watch(inputs: Sender<Input>) -> std::io::Result<Watch> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let taken = [SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
+    let wanted = taken.into_iter().filter(|&signal| signal != SIGHUP || !ignored(&status, signal));
+    let mut signals = Signals::new(wanted)?;
+    let handle = signals.handle();
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for signal in signals.forever() {
+            if inputs.send(Input::Signal(signal)).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(Watch { handle })
+}
+
+/// Whether `/proc/<pid>/status` says that the signal is ignored.
+fn ignored(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inherited_ignore_is_seen() {
+        let status = "Name:\tx\nSigBlk:\tffffffffffffffff\nSigIgn:\t0000000000001001\n";
+        assert!(ignored(status, SIGHUP));
+        assert!(!ignored(status, SIGINT));
+        assert!(!ignored("", SIGHUP));
+    }
+}

@@ -1,0 +1,248 @@
+//! Runs: from the queue to a lane, and from a lane to a result or back.
+
+use std::time::{Instant, SystemTime};
+
+use super::clerk::{Claim, Claimed, LedgerError, Publication};
+use super::effects::Effects;
+use super::state::{Busy, DieState, Early, Mood, RunState, State};
+use super::workers::stray;
+use crate::event::{Cause, Event, Failure, Halt};
+use crate::plan::CorpusInfo;
+use crate::protocol::{Assignment, End, Place, ToWorker};
+use crate::settings::{Data, Settings};
+
+/// Failures that are alike, and nothing but them, that stop a sweep at its beginning.
+const ALIKE: usize = 3;
+
+impl State {
+    /// Runs that are claimed, or being claimed, and have no lane.
+    pub(super) fn claims(&self) -> usize {
+        self.ready.len() + self.claiming
+    }
+
+    /// Claims ahead: one run for each free lane, and one more for each die, so that a lane that becomes free does
+    /// not wait for a disk.
+    pub(super) fn claim_more(&mut self, fx: &mut dyn Effects) {
+        let mut wanted = 0;
+        for die in &self.dies {
+            wanted += match &die.state {
+                DieState::Up(worker) => 1 + worker.lanes.iter().filter(|lane| lane.is_none()).count(),
+                DieState::Down { .. } => 2,
+                DieState::Aside => 0,
+            };
+        }
+        while self.claims() < wanted {
+            let Some(run) = self.waiting.pop_front() else {
+                return;
+            };
+            self.set(run, RunState::Claiming);
+            self.claiming += 1;
+            fx.claim(run);
+        }
+    }
+
+    /// The ledger's answer to a claim.
+    pub(super) fn claimed(
+        &mut self,
+        run: usize,
+        answer: Result<Claimed, LedgerError>,
+        now: Instant,
+        fx: &mut dyn Effects,
+    ) {
+        self.claiming -= 1;
+        match answer {
+            Ok(Claimed::Ours(claim)) if self.stop.is_some() => self.give_back(run, claim, fx),
+            Ok(Claimed::Ours(claim)) => {
+                self.set(run, RunState::Ready);
+                self.ready.push_back((run, claim));
+            }
+            Ok(Claimed::Finished) => {
+                self.set(run, RunState::Finished);
+            }
+            Ok(Claimed::Elsewhere { holder }) => {
+                self.set(run, RunState::Elsewhere);
+                fx.announce(Event::RunElsewhere { run: self.run(run).id, holder });
+            }
+            Err(error) => {
+                self.set(run, RunState::Waiting);
+                self.waiting.push_front(run);
+                self.halt(Halt::Disk { message: error.message }, now, fx);
+            }
+        }
+    }
+
+    /// Fills free lanes with claimed runs, one lane of each worker in turn.
+    pub(super) fn assign(&mut self, fx: &mut dyn Effects) {
+        for die in 0..self.dies.len() {
+            while let Some(lane) = self.free_lane(die) {
+                let Some((run, claim)) = self.ready.pop_front() else {
+                    return;
+                };
+                self.assign_to(die, lane, run, claim, fx);
+            }
+        }
+    }
+
+    fn free_lane(&mut self, die: usize) -> Option<usize> {
+        let worker = self.worker(die).filter(|worker| worker.mood == Mood::Live && worker.closed.is_none())?;
+        worker.lanes.iter().position(Option::is_none)
+    }
+
+    fn assign_to(&mut self, die: usize, lane: usize, run: usize, claim: Claim, fx: &mut dyn Effects) {
+        let planned = self.run(run);
+        let settings = planned.settings.clone();
+        let corpus = self.corpus(&settings);
+        let place = Place { lane: u32::try_from(lane).unwrap_or(u32::MAX), run: planned.id, attempt: claim.attempt };
+        let started = Event::AttemptStarted {
+            at: self.at(run, claim.attempt, die),
+            steps: settings.steps,
+            tokens_per_step: (settings.batch * settings.seq_len * settings.accum_steps) as u64,
+            shape: planned.shape,
+        };
+        self.set(run, RunState::Running);
+        let Some(worker) = self.worker(die) else {
+            return;
+        };
+        let Claim { folder, .. } = claim;
+        let busy =
+            Busy { run, place, folder: folder.clone(), started: SystemTime::now(), logged: None, cancelled: false };
+        worker.lanes[lane] = Some(busy);
+        let assignment = Box::new(Assignment { place, folder, settings, corpus });
+        fx.send(worker.id, ToWorker::Assign { assignment });
+        fx.announce(started);
+    }
+
+    /// The corpus that a run was planned with.
+    fn corpus(&self, settings: &Settings) -> CorpusInfo {
+        let path = match &settings.data {
+            Data::Path(path) => Some(path),
+            Data::Builtin => None,
+        };
+        let found = self.plan.corpora.iter().find(|corpus| corpus.path.as_ref() == path);
+        // A plan names the corpus of each of its runs; one that does not is caught by the digest.
+        found.cloned().unwrap_or_else(|| CorpusInfo { path: path.cloned(), bytes: 0, digest: String::new() })
+    }
+
+    /// A worker says that an attempt ended.
+    pub(super) fn ended(
+        &mut self,
+        die: usize,
+        place: Place,
+        end: End,
+        now: Instant,
+        fx: &mut dyn Effects,
+    ) -> Result<(), String> {
+        let Some(busy) = self.busy(die, place).cloned() else {
+            return Err(stray("an end", place));
+        };
+        let steps = self.run(busy.run).settings.steps;
+        match &end {
+            End::Result { outcome } if outcome.steps > steps => {
+                return Err(format!("a result after {} steps of {steps}", outcome.steps));
+            }
+            End::Cancelled { .. } if !busy.cancelled => {
+                return Err("a cancelled attempt that nobody cancelled".to_owned());
+            }
+            End::Result { .. } | End::Cancelled { .. } | End::Failed { .. } => {}
+        }
+        if let Some(worker) = self.worker(die) {
+            worker
+                .lanes
+                .iter_mut()
+                .filter(|lane| lane.as_ref().is_some_and(|busy| busy.place == place))
+                .for_each(|lane| *lane = None);
+        }
+        match end {
+            End::Result { outcome } => {
+                self.early = Early::Over;
+                self.dies[die].faults.clear();
+                let at = self.at(busy.run, place.attempt, die);
+                let attempts = self.runs[busy.run].failures + 1;
+                fx.publish(Publication {
+                    run: busy.run,
+                    claim: busy.claim(),
+                    outcome: (*outcome).clone(),
+                    attempts,
+                    die,
+                    started: busy.started,
+                    ended: SystemTime::now(),
+                });
+                self.set(busy.run, RunState::Publishing { at, outcome });
+            }
+            End::Cancelled { .. } => self.abandon(die, &busy, fx),
+            End::Failed { failure } => self.failed(die, &busy, failure, now, fx),
+        }
+        Ok(())
+    }
+
+    /// An attempt is given up because the sweep stops.
+    pub(super) fn abandon(&mut self, die: usize, busy: &Busy, fx: &mut dyn Effects) {
+        self.set(busy.run, RunState::Waiting);
+        self.waiting.push_front(busy.run);
+        fx.announce(Event::AttemptAbandoned { at: self.at(busy.run, busy.place.attempt, die) });
+    }
+
+    /// An attempt failed: its run goes to the end of the queue, or is given up.
+    pub(super) fn failed(&mut self, die: usize, busy: &Busy, failure: Failure, now: Instant, fx: &mut dyn Effects) {
+        let run = busy.run;
+        self.runs[run].failures += 1;
+        let attempts = self.runs[run].failures;
+        // A full disk is not the run's fault.
+        let full = failure.cause == Cause::Disk;
+        let again = full || (failure.cause.retried() && attempts < self.plan.options.attempts.max(1));
+        fx.failed(busy.claim(), failure.clone());
+        let at = self.at(run, busy.place.attempt, die);
+        fx.announce(Event::AttemptFailed { at, failure: failure.clone(), again });
+        if again {
+            self.set(run, RunState::Waiting);
+            self.waiting.push_back(run);
+        } else {
+            self.set(run, RunState::Failed(failure.clone()));
+            let (id, label) = (self.run(run).id, self.run(run).label());
+            fx.announce(Event::RunFailed { run: id, label, attempts, failure: failure.clone() });
+        }
+        if full {
+            self.halt(Halt::Disk { message: failure.message.clone() }, now, fx);
+        } else if self.failed_alike(run, &failure) {
+            self.halt(Halt::FailedAlike { failure: failure.clone() }, now, fx);
+        }
+        self.fault(die, Some(run), &failure, now, fx);
+    }
+
+    /// Whether the first three runs failed, and alike.
+    fn failed_alike(&mut self, run: usize, failure: &Failure) -> bool {
+        let Early::Watching(seen) = &mut self.early else {
+            return false;
+        };
+        if seen.iter().any(|(_, before)| before != failure) {
+            self.early = Early::Over;
+            return false;
+        }
+        if seen.iter().all(|&(before, _)| before != run) {
+            seen.push((run, failure.clone()));
+        }
+        seen.len() >= ALIKE
+    }
+
+    /// The ledger's answer to a publication.
+    pub(super) fn published(
+        &mut self,
+        run: usize,
+        answer: Result<(), LedgerError>,
+        now: Instant,
+        fx: &mut dyn Effects,
+    ) {
+        match answer {
+            Ok(()) => {
+                if let RunState::Publishing { at, outcome } = self.set(run, RunState::Finished) {
+                    fx.announce(Event::RunFinished { at, outcome });
+                }
+            }
+            Err(error) => {
+                self.set(run, RunState::Waiting);
+                self.waiting.push_front(run);
+                self.halt(Halt::Disk { message: error.message }, now, fx);
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What events add up to: who trains what, how far it is, how fast, and how long it will take.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use crate::event::{At, Event};
+use crate::plan::Plan;
+use crate::run::{Ending, RunId};
+
+/// An attempt under way.
+#[derive(Clone, Debug)]
+pub(super) struct Going {
+    pub(super) at: At,
+    pub(super) steps: u64,
+    /// Steps that are trained.
+    pub(super) trained: u64,
+    pub(super) val_bpb: Option<f64>,
+    tokens_per_step: u64,
+    shape: usize,
+    began: Instant,
+    heard: Instant,
+}
+
+impl Going {
+    /// Tokens a second since the attempt began, as far as it is known.
+    pub(super) fn speed(&self) -> Option<f64> {
+        let seconds = self.heard.duration_since(self.began).as_secs_f64();
+        (seconds > 0.0 && self.trained > 0).then(|| float(self.trained * self.tokens_per_step) / seconds)
+    }
+}
+
+/// Training that was measured, of one shape.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measured {
+    tokens: f64,
+    seconds: f64,
+}
+
+/// The sum of the events so far.
+#[derive(Debug)]
+pub(super) struct Board {
+    /// Runs of the plan.
+    pub(super) runs: usize,
+    /// Runs with a result.
+    pub(super) finished: usize,
+    /// Runs given up.
+    pub(super) failed: usize,
+    /// Latest attempt on each die that is in use.
+    pub(super) dies: Vec<Option<RunId>>,
+    going: HashMap<RunId, Going>,
+    /// Runs without a result: shape and training tokens.
+    open: HashMap<RunId, (usize, f64)>,
+    /// Tokens of all runs.
+    total: f64,
+    measured: HashMap<usize, Measured>,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a display")]
+fn float(count: u64) -> f64 {
+    count as f64
+}
+
+impl Board {
+    /// A sweep at its beginning; `finished` tells which runs have a result.
+    pub(super) fn new(plan: &Plan, finished: &[bool]) -> Self {
+        let mut open = HashMap::new();
+        let mut total = 0.0;
+        for (run, &done) in plan.runs.iter().zip(finished) {
+            let settings = &run.settings;
+            let per_step = settings.batch * settings.seq_len * settings.accum_steps;
+            let tokens = float(settings.steps) * float(per_step as u64);
+            total += tokens;
+            if !done {
+                open.insert(run.id, (run.shape, tokens));
+            }
+        }
+        Self {
+            runs: plan.runs.len(),
+            finished: finished.iter().filter(|&&done| done).count(),
+            failed: 0,
+            dies: Vec::new(),
+            going: HashMap::new(),
+            open,
+            total,
+            measured: HashMap::new(),
+        }
+    }
+
+    /// Adds an event.
+    pub(super) fn apply(&mut self, now: Instant, event: &Event) {
+        match event {
+            Event::SweepStarted { dies, .. } => self.dies = vec![None; *dies],
+            Event::AttemptStarted { at, steps, tokens_per_step, shape } => {
+                if let Some(die) = self.dies.get_mut(at.die) {
+                    *die = Some(at.run);
+                }
+                let going = Going {
+                    at: at.clone(),
+                    steps: *steps,
+                    trained: 0,
+                    val_bpb: None,
+                    tokens_per_step: *tokens_per_step,
+                    shape: *shape,
+                    began: now,
+                    heard: now,
+                };
+                self.going.insert(at.run, going);
+            }
+            Event::Logged { at, row } => {
+                self.advance(at.run, row.step + 1, now);
+                if let Some(going) = self.going.get_mut(&at.run) {
+                    going.val_bpb = Some(row.val_bpb);
+                }
+            }
+            Event::Beat { at, step: Some(step), .. } => self.advance(at.run, step + 1, now),
+            Event::RunFinished { at, outcome } => {
+                if matches!(outcome.ending, Ending::Finished(_)) {
+                    self.advance(at.run, outcome.steps, now);
+                }
+                self.finished += 1;
+                self.open.remove(&at.run);
+                self.leave(at.run);
+            }
+            Event::AttemptFailed { at, .. } | Event::AttemptAbandoned { at } => self.leave(at.run),
+            Event::RunFailed { run, .. } => {
+                self.failed += 1;
+                self.open.remove(run);
+            }
+            Event::RunElsewhere { run, .. } => {
+                self.open.remove(run);
+            }
+            Event::WorkerReady { .. }
+            | Event::WorkerLost { .. }
+            | Event::DieSetAside { .. }
+            | Event::Beat { step: None, .. }
+            | Event::Stopping { .. }
+            | Event::SweepEnded { .. } => {}
+        }
+    }
+
+    /// An attempt has trained so many steps.
+    fn advance(&mut self, run: RunId, trained: u64, now: Instant) {
+        let Some(going) = self.going.get_mut(&run) else {
+            return;
+        };
+        let Some(more) = trained.checked_sub(going.trained).filter(|&more| more > 0) else {
+            return;
+        };
+        let measured = self.measured.entry(going.shape).or_default();
+        measured.tokens += float(more * going.tokens_per_step);
+        measured.seconds += now.duration_since(going.heard).as_secs_f64();
+        going.trained = trained;
+        going.heard = now;
+    }
+
+    fn leave(&mut self, run: RunId) {
+        self.going.remove(&run);
+        self.dies.iter_mut().filter(|die| **die == Some(run)).for_each(|die| *die = None);
+    }
+
+    /// The latest attempt on a die.
+    pub(super) fn on(&self, die: usize) -> Option<&Going> {
+        self.going.get(self.dies.get(die)?.as_ref()?)
+    }
+
+    /// Tokens a second over all dies.
+    pub(super) fn speed(&self) -> f64 {
+        self.going.values().filter_map(Going::speed).sum()
+    }
+
+    /// Share of the training tokens that is done, in `[0, 1]`.
+    pub(super) fn share(&self) -> f64 {
+        let left: f64 = self.open.iter().map(|(run, &(_, tokens))| tokens - self.trained(run)).sum();
+        if self.total > 0.0 { (1.0 - left / self.total).clamp(0.0, 1.0) } else { 1.0 }
+    }
+
+    fn trained(&self, run: &RunId) -> f64 {
+        self.going.get(run).map_or(0.0, |going| float(going.trained * going.tokens_per_step))
+    }
+
+    /// Seconds to go at the speeds measured so far: each shape at its own, one not met yet at the mean of the others.
+    pub(super) fn eta(&self) -> Option<f64> {
+        let all = self.measured.values().fold(Measured::default(), |sum, one| Measured {
+            tokens: sum.tokens + one.tokens,
+            seconds: sum.seconds + one.seconds,
+        });
+        if all.tokens <= 0.0 || all.seconds <= 0.0 {
+            return None;
+        }
+        let pace = |shape: usize| {
+            let one = self.measured.get(&shape).copied().filter(|one| one.tokens > 0.0).unwrap_or(all);
+            one.seconds / one.tokens
+        };
+        let seconds: f64 =
+            self.open.iter().map(|(run, &(shape, tokens))| (tokens - self.trained(run)).max(0.0) * pace(shape)).sum();
+        let lanes = self.dies.len().min(self.open.len()).max(1);
+        Some(seconds / float(lanes as u64))
+    }
+}

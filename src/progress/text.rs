@@ -1,0 +1,139 @@
+//! Events and quantities in words.
+
+use crate::event::{Event, Failure, Halt, signal_name};
+use crate::run::{Ending, Outcome};
+
+/// `2h 05m`, `4m 09s` or `12s`.
+pub(super) fn duration(seconds: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast from f64 saturates")]
+    let seconds = seconds.round() as u64;
+    match seconds {
+        3600.. => format!("{}h {:02}m", seconds / 3600, seconds / 60 % 60),
+        60.. => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        _ => format!("{seconds}s"),
+    }
+}
+
+/// Tokens a second: `850 tok/s`, `51.2k tok/s` or `3.1M tok/s`.
+pub(super) fn speed(tokens_per_second: f64) -> String {
+    match tokens_per_second {
+        x if x >= 1e6 => format!("{:.1}M tok/s", x / 1e6),
+        x if x >= 1e3 => format!("{:.1}k tok/s", x / 1e3),
+        x => format!("{x:.0} tok/s"),
+    }
+}
+
+/// A result in a few words.
+pub(super) fn outcome(outcome: &Outcome) -> String {
+    match &outcome.ending {
+        Ending::Finished(finals) => format!("val_bpb {:.4}", finals.val_bpb),
+        Ending::Diverged { step, loss } => format!("diverged at step {step} (loss {loss})"),
+    }
+}
+
+fn runs(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "run" } else { "runs" })
+}
+
+fn dies(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "die" } else { "dies" })
+}
+
+/// The line that a user gets for an event; most have none. `done` of `total` runs have a result.
+pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
+    Some(match event {
+        Event::SweepStarted { sweep, results, runs: all, finished, dies: count } => {
+            let on = if *count > 0 { format!(", on {}", dies(*count)) } else { String::new() };
+            let to_do = all - finished;
+            format!("{sweep}: {}: {finished} finished, {to_do} to do{on}; results in {}", runs(*all), results.display())
+        }
+        Event::RunFinished { at, outcome: result } => {
+            format!("finished {done}/{total}  {}  {}", at.label, outcome(result))
+        }
+        Event::AttemptFailed { at, failure, again: true } => {
+            format!(
+                "attempt {} of {} on die {} failed, and will be made again: {failure}",
+                at.attempt, at.label, at.die
+            )
+        }
+        Event::RunFailed { label, attempts, failure, .. } => {
+            let attempts = if *attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
+            format!("FAILED after {attempts}: {label}: {failure}")
+        }
+        // What it had in hand has a line of its own.
+        Event::WorkerLost { die, attempts: 0, failure } => format!("worker of die {die} lost: {failure}"),
+        Event::DieSetAside { die, failure } => {
+            format!("die {die} is set aside after 3 failures in a row, the last of which was: {failure}")
+        }
+        Event::RunElsewhere { run, holder } => format!("run {run} belongs to {holder}"),
+        Event::Stopping { halt: Halt::Signal { signal } } => format!(
+            "{}: stopping after the steps in hand; runs in hand start over next time; a second signal stops at once",
+            signal_name(*signal)
+        ),
+        Event::Stopping { halt } => format!("stopping: {halt}"),
+        Event::SweepEnded { finished, failed, left, wall_sec } => {
+            let rest = [(*failed, "failed"), (*left, "left")];
+            let rest: String = rest.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!(", {n} {word}")).collect();
+            format!("{} finished{rest}, in {}", runs(*finished), duration(*wall_sec))
+        }
+        Event::WorkerReady { .. }
+        | Event::WorkerLost { .. }
+        | Event::AttemptStarted { .. }
+        | Event::Logged { .. }
+        | Event::Beat { .. }
+        | Event::AttemptFailed { again: false, .. }
+        | Event::AttemptAbandoned { .. } => return None,
+    })
+}
+
+/// Whether an event's line is about trouble, and is shown even where progress is not.
+pub(super) fn trouble(event: &Event) -> Option<&Failure> {
+    match event {
+        Event::RunFailed { failure, .. }
+        | Event::DieSetAside { failure, .. }
+        | Event::WorkerLost { failure, .. }
+        | Event::AttemptFailed { failure, .. } => Some(failure),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{At, Cause};
+    use crate::run::RunId;
+
+    #[test]
+    fn quantities_are_short() {
+        let durations = [0.2, 59.4, 61.0, 3599.0, 7500.0].map(duration);
+        assert_eq!(durations, ["0s", "59s", "1m 01s", "59m 59s", "2h 05m"]);
+        assert_eq!([850.0, 51_234.0, 3.14e6].map(speed), ["850 tok/s", "51.2k tok/s", "3.1M tok/s"]);
+    }
+
+    #[test]
+    fn events_read_as_sentences() {
+        let at = At { run: RunId::from_bits(1), attempt: 2, die: 1, label: "sr4 seed=3".into() };
+        let failure = Failure::new(Cause::Crashed, "its process was killed by SIGABRT");
+        let say = |event| line(&event, 3, 12).unwrap();
+        assert_eq!(
+            say(Event::SweepStarted { sweep: "s".into(), results: "results/s".into(), runs: 12, finished: 5, dies: 2 }),
+            "s: 12 runs: 5 finished, 7 to do, on 2 dies; results in results/s"
+        );
+        assert_eq!(
+            say(Event::AttemptFailed { at, failure: failure.clone(), again: true }),
+            "attempt 2 of sr4 seed=3 on die 1 failed, and will be made again: crashed: its process was killed by SIGABRT"
+        );
+        assert_eq!(
+            say(Event::RunFailed { run: RunId::from_bits(1), label: "sr4 seed=3".into(), attempts: 1, failure }),
+            "FAILED after 1 attempt: sr4 seed=3: crashed: its process was killed by SIGABRT"
+        );
+        assert_eq!(
+            say(Event::Stopping { halt: Halt::Signal { signal: 2 } }),
+            "SIGINT: stopping after the steps in hand; runs in hand start over next time; a second signal stops at once"
+        );
+        assert_eq!(
+            say(Event::SweepEnded { finished: 1, failed: 0, left: 2, wall_sec: 61.0 }),
+            "1 run finished, 2 left, in 1m 01s"
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! The messages.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Failure, Phase};
+use crate::plan::CorpusInfo;
+use crate::run::{Outcome, Row, RunId};
+use crate::settings::Settings;
+
+/// Raised whenever a message changes; both sides must have the same.
+pub const VERSION: u32 = 1;
+
+/// Which attempt, and in which slot of the worker: what makes a late or stray message recognisable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Slot of the worker, from 0.
+    pub lane: u32,
+    /// Run.
+    pub run: RunId,
+    /// Attempt, from 1.
+    pub attempt: u32,
+}
+
+/// What a worker says first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    /// [`VERSION`] of the worker.
+    pub version: u32,
+    /// Its process.
+    pub pid: u32,
+    /// Die that it was started for.
+    pub die: usize,
+    /// Cores that the kernel says it is pinned to.
+    pub cores: Vec<usize>,
+    /// `cpu` or `cuda`.
+    pub backend: String,
+    /// Vector instructions in use.
+    pub simd: String,
+    /// Attempts that it can train at once.
+    pub lanes: u32,
+}
+
+/// An attempt to train.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Assignment {
+    /// Lane, run and attempt.
+    pub place: Place,
+    /// Folder of the attempt, absolute; it exists and is this attempt's alone.
+    pub folder: PathBuf,
+    /// What the run is configured by.
+    pub settings: Settings,
+    /// The corpus that was planned with, which must be the one that is found.
+    pub corpus: CorpusInfo,
+}
+
+/// From the controller to a worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ToWorker {
+    /// Train this in a lane that is free.
+    Assign {
+        /// What to train.
+        assignment: Box<Assignment>,
+    },
+    /// Stop this attempt after the step in hand. An attempt that has ended meanwhile is no error.
+    Cancel {
+        /// The attempt.
+        place: Place,
+    },
+    /// Leave as soon as no attempt is left; assign nothing any more.
+    Shutdown,
+}
+
+/// How far an attempt is, once a second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pulse {
+    /// The attempt.
+    pub place: Place,
+    /// What it does.
+    pub phase: Phase,
+    /// Last step that was trained.
+    pub step: Option<u64>,
+    /// Milliseconds since that step, or since the training began.
+    pub still_ms: u64,
+    /// Milliseconds that the step in hand usually takes, by the median of the last ones; absent before there is one.
+    pub usual_ms: Option<u64>,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case", deny_unknown_fields)]
+pub enum End {
+    /// With a result; its log is closed.
+    Result {
+        /// The result.
+        outcome: Box<Outcome>,
+    },
+    /// It was cancelled.
+    Cancelled {
+        /// Last step that was trained.
+        step: Option<u64>,
+    },
+    /// It failed.
+    Failed {
+        /// Why.
+        failure: Failure,
+    },
+}
+
+/// From a worker to its controller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum FromWorker {
+    /// The first message, once.
+    Hello {
+        /// Who it is.
+        hello: Hello,
+    },
+    /// A logged step; it is in the attempt's log.
+    Row {
+        /// The attempt.
+        place: Place,
+        /// The step.
+        row: Row,
+    },
+    /// A checkpoint is on disk: the attempt can go on from after this step.
+    Checkpointed {
+        /// The attempt.
+        place: Place,
+        /// Last step that it holds.
+        step: u64,
+    },
+    /// The attempt is over and its lane is free. Exactly once for each assignment.
+    Ended {
+        /// The attempt.
+        place: Place,
+        /// How.
+        end: End,
+    },
+    /// Once a second, whatever the worker does.
+    Beat {
+        /// One for each attempt in hand.
+        pulses: Vec<Pulse>,
+    },
+}

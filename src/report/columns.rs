@@ -1,0 +1,108 @@
+//! What all tables share: their columns and how values are written.
+
+use crate::plan::{AxisValue, Plan};
+use crate::stats::Interval;
+
+/// The columns, and keys of result.json, that depend on how a run was executed; no other may. A comparison of two
+/// results leaves them out.
+pub const VOLATILE: [&str; 13] = [
+    "step_sec",
+    "tok_per_sec",
+    "elapsed_sec",
+    "ETA_sec",
+    "wall_sec",
+    "attempts",
+    "die",
+    "host",
+    "lane",
+    "device",
+    "started",
+    "ended",
+    "log_digest",
+];
+
+/// A table in the making, as CSV.
+pub(super) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with this header.
+    pub(super) fn new(header: Vec<String>) -> Self {
+        Self { rows: vec![header] }
+    }
+
+    /// Appends a row. Its length is the header's.
+    pub(super) fn row(&mut self, cells: Vec<String>) {
+        debug_assert_eq!(cells.len(), self.rows[0].len());
+        self.rows.push(cells);
+    }
+
+    /// The bytes, with `\n` ends and quotes where they are needed.
+    pub(super) fn into_csv(self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for row in &self.rows {
+            push_record(&mut bytes, row.iter().map(String::as_str));
+        }
+        bytes
+    }
+}
+
+/// Appends a line of CSV.
+pub(super) fn push_record<'a>(out: &mut Vec<u8>, cells: impl Iterator<Item = &'a str>) {
+    for (i, cell) in cells.enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        push_cell(out, cell);
+    }
+    out.push(b'\n');
+}
+
+/// Appends a cell, in quotes if it needs them (RFC 4180).
+pub(super) fn push_cell(out: &mut Vec<u8>, cell: &str) {
+    if cell.contains(['"', ',', '\n', '\r']) {
+        out.push(b'"');
+        out.extend_from_slice(cell.replace('"', "\"\"").as_bytes());
+        out.push(b'"');
+    } else {
+        out.extend_from_slice(cell.as_bytes());
+    }
+}
+
+/// A header: the arm, the plan's axes, and then `rest`. An axis that is named as a column that the table has anyway
+/// is called `axis_<name>`.
+pub(super) fn header(plan: &Plan, rest: &[&str]) -> Vec<String> {
+    let axes = plan.axes.iter().map(|axis| match rest.contains(&axis.as_str()) || axis == "arm" {
+        true => format!("axis_{axis}"),
+        false => axis.clone(),
+    });
+    let arm = std::iter::once("arm".to_owned());
+    arm.chain(axes).chain(rest.iter().map(|c| (*c).to_owned())).collect()
+}
+
+/// The first cells of a row: the arm, and a value or nothing for each of the plan's axes.
+pub(super) fn first_cells(plan: &Plan, arm: &str, values: &[AxisValue]) -> Vec<String> {
+    let value_of = |axis: &String| {
+        let value = values.iter().find(|v| v.axis == *axis);
+        value.map_or_else(String::new, |v| v.value.clone())
+    };
+    let arm = std::iter::once(arm.to_owned());
+    arm.chain(plan.axes.iter().map(value_of)).collect()
+}
+
+/// A number in the shortest form that reads back as the same one. `NaN`, `inf` and `-inf` are what pandas and polars
+/// read.
+pub(super) fn number(x: f64) -> String {
+    format!("{x:?}")
+}
+
+/// A number, or nothing.
+pub(super) fn optional(x: Option<f64>) -> String {
+    x.map(number).unwrap_or_default()
+}
+
+/// An interval's two cells.
+pub(super) fn ends(interval: Option<Interval>) -> [String; 2] {
+    [optional(interval.map(|i| i.lo)), optional(interval.map(|i| i.hi))]
+}

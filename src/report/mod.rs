@@ -1,0 +1,28 @@
+//! What comes out of a sweep: its tables, the verdict, and the text on the terminal.
+//!
+//! [`analyse`] turns the states of the runs into an [`Analysis`]; everything else prints from that.
+
+mod analysis;
+mod closing;
+mod columns;
+mod comparisons;
+mod curves;
+mod diff;
+mod grid;
+mod metric;
+mod runs;
+mod summary;
+mod tables;
+mod verdict;
+mod wording;
+
+pub use analysis::{Analysis, ConfigurationResults, SeedResult, SeedState, analyse};
+pub use closing::closing_text;
+pub use columns::VOLATILE;
+pub use diff::{DiffError, Difference, Differences, compare_paths};
+pub use metric::{better, metric_name, test_name};
+pub use tables::write_tables;
+pub use verdict::{ArmVerdict, Comparison, Finding, Split, Verdict, verdict};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! Attempts and what comes of them: a published result, or a failure on record.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::durable;
+use super::error::{Context, StoreError};
+use super::layout::{RunPaths, attempt_number};
+use super::log::{rows_of, same_but_for_timing};
+use super::record::{AttemptFailure, Execution, RunFile, StoredResult};
+use super::results::{Results, make_folder, to_json};
+use crate::plan::PlannedRun;
+use crate::run::Outcome;
+
+/// One execution of a run, in a folder of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Number, from 1.
+    pub number: u32,
+    /// Its folder, absolute; nothing else writes there.
+    pub folder: PathBuf,
+}
+
+impl Attempt {
+    /// Where the worker writes the log.
+    pub fn log(&self) -> PathBuf {
+        self.folder.join("log.csv")
+    }
+
+    /// Where what the worker prints goes.
+    pub fn worker_log(&self) -> PathBuf {
+        self.folder.join("worker.log")
+    }
+
+    pub(super) fn failure(&self) -> PathBuf {
+        self.folder.join("failure.json")
+    }
+}
+
+impl Results {
+    /// Starts an attempt: makes the run's folder with run.json if need be, and a new attempt's folder in it.
+    ///
+    /// Published files that do not hold together (see [`Results::load`]) are put aside first, into `damaged-<n>`.
+    pub fn begin_attempt(&self, run: &PlannedRun) -> Result<Attempt, StoreError> {
+        let paths = self.run_paths(run);
+        make_folder(paths.dir())?;
+        if !paths.run_json().exists() {
+            let file = RunFile::new(run.id, &run.settings, self.corpus_digest(&run.settings.data));
+            durable::create_first(&paths.run_json(), &to_json(&file, &paths.run_json())?)?;
+        }
+        if paths.result().exists() && self.check_result(run)?.is_err() {
+            put_aside(&paths)?;
+        }
+        let mut number = last_attempt(&paths)? + 1;
+        loop {
+            let folder = paths.attempt(number);
+            match fs::create_dir(&folder) {
+                Ok(()) => return Ok(Attempt { number, folder }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(error).context("create the folder", &folder),
+            }
+        }
+    }
+
+    /// Takes back an attempt that nothing was written for; one with files stays.
+    pub fn release(&self, attempt: &Attempt) {
+        // A folder that is not empty refuses, which is meant.
+        let _ = fs::remove_dir(&attempt.folder);
+    }
+
+    /// Records why an attempt gave no result.
+    pub fn record_failure(&self, attempt: &Attempt, failure: &AttemptFailure) -> Result<(), StoreError> {
+        let path = attempt.failure();
+        durable::replace(&path, &to_json(failure, &path)?)
+    }
+
+    /// Publishes a run's log and result, durably and the result last, and gives back the result that counts. The
+    /// first publication wins: if there is a result by now, it stays, and is the one given back.
+    ///
+    /// # Errors
+    /// The attempt's log is not whole, or the system refuses. The run is then unfinished, and this can be called again.
+    pub fn publish(
+        &self,
+        run: &PlannedRun,
+        attempt: &Attempt,
+        outcome: &Outcome,
+        execution: &Execution,
+    ) -> Result<StoredResult, StoreError> {
+        let paths = self.run_paths(run);
+        let ours = fs::read(attempt.log()).context("read", &attempt.log())?;
+        rows_of(&attempt.log(), &ours)?;
+        durable::sync(&attempt.log())?;
+        loop {
+            if paths.result().exists() {
+                match self.check_result(run)? {
+                    Ok(stored) => return Ok(stored),
+                    Err(_) => put_aside(&paths)?,
+                }
+            }
+            let log = match durable::link_first(&attempt.log(), &paths.log())? {
+                true => ours.clone(),
+                // A log without a result: an earlier attempt ended between the two. It is as good as ours, if it is
+                // whole.
+                false => fs::read(paths.log()).context("read", &paths.log())?,
+            };
+            if !same_but_for_timing(&log, &ours) {
+                put_aside(&paths)?;
+                continue;
+            }
+            let result = StoredResult::new(run.id, outcome, execution, &log);
+            if durable::create_first(&paths.result(), &to_json(&result, &paths.result())?)? {
+                return Ok(result);
+            }
+        }
+    }
+}
+
+/// Moves a run's published files into a new folder `damaged-<n>`.
+fn put_aside(paths: &RunPaths) -> Result<(), StoreError> {
+    let mut number = 1;
+    let folder = loop {
+        let folder = paths.damaged(number);
+        match fs::create_dir(&folder) {
+            Ok(()) => break folder,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(error).context("create the folder", &folder),
+        }
+    };
+    // The result first: while it stands, the log is taken for its log.
+    for path in [paths.result(), paths.log()] {
+        let target = folder.join(path.file_name().unwrap_or_default());
+        match fs::rename(&path, &target) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).context("move", &path);
+            }
+            _ => {}
+        }
+    }
+    durable::sync(paths.dir())
+}
+
+/// The highest number of an attempt, 0 for none.
+pub(super) fn last_attempt(paths: &RunPaths) -> Result<u32, StoreError> {
+    let mut last = 0;
+    for entry in fs::read_dir(paths.dir()).context("read", paths.dir())? {
+        let name = entry.context("read", paths.dir())?.file_name();
+        last = last.max(attempt_number(&name.to_string_lossy()).unwrap_or(0));
+    }
+    Ok(last)
+}
+
+/// The failure on record of a run's last attempt, and the attempt's number.
+pub(super) fn last_failure(paths: &RunPaths) -> Result<Option<(u32, AttemptFailure)>, StoreError> {
+    let exists = Path::is_dir(paths.dir());
+    let number = if exists { last_attempt(paths)? } else { 0 };
+    let attempt = Attempt { number, folder: paths.attempt(number) };
+    let Some(bytes) = durable::read_if_there(&attempt.failure())? else {
+        return Ok(None);
+    };
+    let failure = serde_json::from_slice(&bytes).unwrap_or_else(|error| AttemptFailure {
+        cause: "unknown".to_owned(),
+        message: format!("failure.json cannot be read: {error}"),
+        ended: String::new(),
+    });
+    Ok(Some((number, failure)))
+}

@@ -1,0 +1,233 @@
+//! Files that are whole or not there.
+//!
+//! A file is written as a temporary one in the same folder, flushed to disk, and then renamed (the last wins) or
+//! linked (the first wins) to its name; then the folder is flushed. A reader never sees half a file, whenever the
+//! power goes.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::error::{Context, StoreError};
+
+/// Ending of a temporary file's name; the name starts with a dot.
+const TEMPORARY: &str = ".tmp";
+
+/// Writes a file in place of the one that may be there.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    Temporary::write(path, bytes)?.rename(path)
+}
+
+/// Writes a file unless there is one; whether it was written.
+pub(crate) fn create_first(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
+    let temporary = Temporary::write(path, bytes)?;
+    link_first(&temporary.path, path)
+}
+
+/// Gives a file, already flushed, a second name unless that is taken; whether it was given.
+///
+/// Where the file system has no hard links, the file is copied and the copy renamed without replacing.
+pub(crate) fn link_first(file: &Path, name: &Path) -> Result<bool, StoreError> {
+    match fs::hard_link(file, name) {
+        Ok(()) => sync_folder_of(name).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) if no_links(&error) => copy_first(file, name),
+        Err(error) => Err(error).context("link", name),
+    }
+}
+
+fn no_links(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errnos = [Errno::PERM, Errno::OPNOTSUPP, Errno::NOSYS, Errno::MLINK];
+    errnos.iter().any(|e| error.raw_os_error() == Some(e.raw_os_error()))
+}
+
+fn copy_first(file: &Path, name: &Path) -> Result<bool, StoreError> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    let bytes = fs::read(file).context("read", file)?;
+    let temporary = Temporary::write(name, &bytes)?;
+    match renameat_with(CWD, &temporary.path, CWD, name, RenameFlags::NOREPLACE) {
+        Ok(()) => sync_folder_of(name).map(|()| true),
+        Err(rustix::io::Errno::EXIST) => Ok(false),
+        Err(error) => Err(io::Error::from(error)).context("rename a file to", name),
+    }
+}
+
+/// Flushes to disk what any process has written to a file, or the names in a folder.
+pub(crate) fn sync(path: &Path) -> Result<(), StoreError> {
+    let file = File::open(path).context("open", path)?;
+    file.sync_all().context("flush", path)
+}
+
+fn sync_folder_of(path: &Path) -> Result<(), StoreError> {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => sync(folder),
+        _ => sync(Path::new(".")),
+    }
+}
+
+/// Reads a file, `None` if there is none.
+pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).context("read", path),
+    }
+}
+
+/// Removes the temporary files that a killed process left in a folder.
+pub(crate) fn remove_stale(folder: &Path) -> Result<(), StoreError> {
+    for entry in fs::read_dir(folder).context("read", folder)? {
+        let entry = entry.context("read", folder)?;
+        if is_temporary(&entry.file_name().to_string_lossy()) {
+            remove_if_there(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file; none is fine too.
+pub(crate) fn remove_if_there(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).context("remove", path),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a name is that of a temporary file.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    name.starts_with('.') && name.ends_with(TEMPORARY)
+}
+
+/// A large file in the making: takes its place when finished, and is gone if it never is.
+pub(crate) struct NewFile {
+    temporary: Temporary,
+    target: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl NewFile {
+    pub(crate) fn create(target: &Path) -> Result<Self, StoreError> {
+        let (temporary, file) = Temporary::create(target)?;
+        Ok(Self { temporary, target: target.to_owned(), file: BufWriter::with_capacity(1 << 16, file) })
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.file.write_all(bytes).context(&writing(bytes.len()), &self.target)
+    }
+
+    pub(crate) fn finish(self) -> Result<(), StoreError> {
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
+        let file = file.context("write", &self.target)?;
+        file.sync_all().context("flush", &self.target)?;
+        self.temporary.rename(&self.target)
+    }
+}
+
+/// A temporary file; its name is removed when it is dropped, its other names stay.
+struct Temporary {
+    path: PathBuf,
+}
+
+impl Temporary {
+    fn create(target: &Path) -> Result<(Self, File), StoreError> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let process = std::process::id();
+        let path = target.with_file_name(format!(".{name}.{process}-{count}{TEMPORARY}"));
+        // A file of this name can only be one that a dead process of the same number left.
+        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
+        let file = file.context("create", target)?;
+        Ok((Self { path }, file))
+    }
+
+    fn write(target: &Path, bytes: &[u8]) -> Result<Self, StoreError> {
+        let (temporary, mut file) = Self::create(target)?;
+        file.write_all(bytes).context(&writing(bytes.len()), target)?;
+        file.sync_all().context("flush", target)?;
+        Ok(temporary)
+    }
+
+    fn rename(self, target: &Path) -> Result<(), StoreError> {
+        fs::rename(&self.path, target).context("rename a file to", target)?;
+        sync_folder_of(target)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // After a rename there is nothing to remove; what cannot be removed now is removed at the next start.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn writing(bytes: usize) -> String {
+    format!("write {bytes} bytes to")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_last_replaces_and_the_first_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+        replace(&a, b"one").unwrap();
+        replace(&a, b"two").unwrap();
+        assert_eq!(fs::read(&a).unwrap(), b"two");
+        assert!(create_first(&b, b"one").unwrap());
+        assert!(!create_first(&b, b"two").unwrap());
+        assert!(!link_first(&a, &b).unwrap());
+        assert!(!copy_first(&a, &b).unwrap());
+        assert_eq!(fs::read(&b).unwrap(), b"one");
+        let c = folder.path().join("c");
+        assert!(copy_first(&a, &c).unwrap());
+        assert_eq!(names(folder.path()), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_file_that_is_never_finished_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table");
+        let mut file = NewFile::create(&path).unwrap();
+        file.write(b"half").unwrap();
+        assert!(is_temporary(&names(folder.path())[0]));
+        drop(file);
+        assert!(names(folder.path()).is_empty());
+        let mut file = NewFile::create(&path).unwrap();
+        file.write(b"whole").unwrap();
+        file.finish().unwrap();
+        assert_eq!(names(folder.path()), ["table"]);
+    }
+
+    #[test]
+    fn stale_temporaries_go_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [".log.csv.12-0.tmp", ".hidden", "mine.tmp"] {
+            fs::write(folder.path().join(name), b"").unwrap();
+        }
+        remove_stale(folder.path()).unwrap();
+        assert_eq!(names(folder.path()), [".hidden", "mine.tmp"]);
+    }
+
+    #[test]
+    fn a_full_disk_is_named_with_path_and_bytes() {
+        let Ok(mut full) = OpenOptions::new().write(true).open("/dev/full") else {
+            eprintln!("SKIPPED a_full_disk_is_named_with_path_and_bytes: no /dev/full");
+            return;
+        };
+        let error = full.write_all(b"12345").context(&writing(5), Path::new("/r/x")).unwrap_err();
+        assert_eq!(error.full_text(), "cannot write 5 bytes to /r/x: No space left on device (os error 28)");
+        assert!(error.is_disk_full());
+    }
+}

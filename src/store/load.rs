@@ -1,0 +1,100 @@
+//! What a folder has of a plan.
+
+use rayon::prelude::*;
+
+use super::attempt::last_failure;
+use super::durable::read_if_there;
+use super::error::StoreError;
+use super::record::{AttemptFailure, StoredResult};
+use super::results::Results;
+use crate::plan::{Plan, PlannedRun};
+
+/// How far a planned run is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunState {
+    /// It has a result: finished, or diverged.
+    Ended(Box<StoredResult>),
+    /// Its last attempt failed.
+    Failed {
+        /// Number of that attempt.
+        attempt: u32,
+        /// Why.
+        failure: AttemptFailure,
+    },
+    /// It has not been started, or its last attempt was broken off.
+    Unfinished,
+}
+
+impl RunState {
+    /// The result, if there is one.
+    pub fn result(&self) -> Option<&StoredResult> {
+        match self {
+            Self::Ended(result) => Some(result),
+            _ => None,
+        }
+    }
+}
+
+/// What a folder has of a plan.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Loaded {
+    /// The state of each run of the plan, in its order.
+    pub states: Vec<RunState>,
+    /// Folders of runs that are not in the plan: kept, and left out of the tables.
+    pub strangers: Vec<String>,
+    /// Published files that do not hold together, one line each; their runs count as unfinished.
+    pub warnings: Vec<String>,
+}
+
+impl Results {
+    /// Reads the states of all runs of the plan.
+    ///
+    /// A result counts only if it holds together: result.json is readable and of that run, and log.csv has the digest
+    /// that it names. If not, the run is unfinished and a warning names the file and the fault; when it is attempted
+    /// again, the files are put aside, never removed.
+    pub fn load(&self, plan: &Plan) -> Result<Loaded, StoreError> {
+        let read: Result<Vec<_>, StoreError> = plan.runs.par_iter().map(|run| self.state(run)).collect();
+        let (mut states, mut warnings) = (Vec::new(), Vec::new());
+        for (state, warning) in read? {
+            states.push(state);
+            warnings.extend(warning);
+        }
+        let planned: std::collections::BTreeSet<_> = plan.runs.iter().map(|run| run.id).collect();
+        let strangers = self.folders().iter().filter(|(id, _)| !planned.contains(id));
+        let mut strangers: Vec<String> = strangers.map(|(_, name)| name.clone()).collect();
+        strangers.sort();
+        Ok(Loaded { states, strangers, warnings })
+    }
+
+    /// The result of a run, if it has one that holds together.
+    pub fn finished(&self, run: &PlannedRun) -> Result<Option<StoredResult>, StoreError> {
+        Ok(self.state(run)?.0.result().cloned())
+    }
+
+    fn state(&self, run: &PlannedRun) -> Result<(RunState, Option<String>), StoreError> {
+        let paths = self.run_paths(run);
+        let warning = if paths.result().exists() {
+            match self.check_result(run)? {
+                Ok(result) => return Ok((RunState::Ended(Box::new(result)), None)),
+                Err(why) => Some(format!("{}: {why}; the run counts as unfinished", paths.dir().display())),
+            }
+        } else {
+            None
+        };
+        let state = match last_failure(&paths)? {
+            Some((attempt, failure)) => RunState::Failed { attempt, failure },
+            None => RunState::Unfinished,
+        };
+        Ok((state, warning))
+    }
+
+    /// The result.json that is there, held against its run and log; the inner error says what does not fit.
+    pub(super) fn check_result(&self, run: &PlannedRun) -> Result<Result<StoredResult, String>, StoreError> {
+        let paths = self.run_paths(run);
+        let log = read_if_there(&paths.log())?;
+        let Some(bytes) = read_if_there(&paths.result())? else {
+            return Ok(Err("result.json is missing".to_owned()));
+        };
+        Ok(StoredResult::check(&bytes, run.id, log.as_deref()))
+    }
+}

@@ -1,0 +1,43 @@
+//! The results folder: every path in it and every durable write to it.
+//!
+//! ```text
+//! <results>/<sweep>/
+//!   sweep.toml  plan.json            what was asked, verbatim and resolved
+//!   controller.<n>                   who works on it, see `lock`
+//!   runs/<name>-<id>/                found by the id alone
+//!     run.json                       what the run is
+//!     attempt-<n>/                   log.csv, worker.log, failure.json
+//!     log.csv  result.json           published once, the result last
+//!     damaged-<n>/                   files that did not hold together, put aside
+//!   comparison.csv  summary.csv  comparisons.csv  curves.csv
+//!   events/
+//! ```
+//!
+//! A run is finished if its result.json can be read, is of that run, and holds the digest of the log.csv beside it.
+
+mod attempt;
+mod changes;
+mod durable;
+mod error;
+mod layout;
+mod load;
+mod lock;
+mod log;
+mod record;
+mod results;
+
+pub use attempt::Attempt;
+pub use changes::PlanChange;
+pub use error::StoreError;
+pub use layout::{Layout, RunPaths, TABLES, id_of_folder};
+pub use load::{Loaded, RunState};
+pub use lock::host_name;
+pub use log::{LOG_HEADER, LogWriter, ReadLog, format_row, read_log};
+pub use record::{AttemptFailure, Execution, RunFile, StoredResult};
+pub use results::{Opened, Results};
+
+pub(crate) use durable::NewFile;
+pub(crate) use log::rows_of;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! What is written about a run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::run::{NUMERICS, Outcome, RunId};
+use crate::settings::Settings;
+
+/// Version of these files.
+const FORMAT: u32 = 1;
+
+/// How a result came about: volatile, nothing but tables and reports reads it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Execution {
+    /// Attempts of the run so far, this one included.
+    pub attempts: u32,
+    /// Die that it ran on.
+    pub die: String,
+    /// Host that it ran on.
+    pub host: String,
+    /// Kind of device: a GPU's name, or `cpu`.
+    pub device: String,
+    /// When the attempt started, UTC, RFC 3339.
+    pub started: String,
+    /// When it ended, UTC, RFC 3339.
+    pub ended: String,
+}
+
+/// result.json: a run's result, at full precision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredResult {
+    format: u32,
+    /// The run.
+    pub run_id: RunId,
+    /// Version of the arithmetic that made it.
+    pub numerics: u32,
+    /// How it ended, and with what.
+    pub outcome: Outcome,
+    /// How it came about.
+    pub execution: Execution,
+    /// blake3 of log.csv, hexadecimal.
+    pub log_digest: String,
+}
+
+impl StoredResult {
+    pub(super) fn new(run_id: RunId, outcome: &Outcome, execution: &Execution, log: &[u8]) -> Self {
+        Self {
+            format: FORMAT,
+            run_id,
+            numerics: NUMERICS,
+            outcome: outcome.clone(),
+            execution: execution.clone(),
+            log_digest: blake3::hash(log).to_string(),
+        }
+    }
+
+    /// Reads result.json and holds it against its run and its log; the error says what does not fit.
+    pub(super) fn check(bytes: &[u8], id: RunId, log: Option<&[u8]>) -> Result<Self, String> {
+        let result: Self = serde_json::from_slice(bytes).map_err(|e| format!("result.json cannot be read: {e}"))?;
+        if result.format != FORMAT {
+            return Err(format!("result.json has format {}, not {FORMAT}", result.format));
+        }
+        if result.run_id != id {
+            return Err(format!("result.json is of run {}", result.run_id));
+        }
+        let log = log.ok_or("log.csv is missing")?;
+        if *blake3::hash(log).to_hex() != *result.log_digest {
+            return Err("log.csv is not the one whose digest result.json holds".to_owned());
+        }
+        Ok(result)
+    }
+}
+
+/// run.json: what a run is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunFile {
+    format: u32,
+    /// The run.
+    pub run_id: RunId,
+    /// Version of the arithmetic.
+    pub numerics: u32,
+    /// blake3 of the corpus, hexadecimal.
+    pub corpus_digest: Option<String>,
+    /// What it is configured by.
+    pub settings: Settings,
+}
+
+impl RunFile {
+    pub(super) fn new(run_id: RunId, settings: &Settings, corpus_digest: Option<String>) -> Self {
+        Self { format: FORMAT, run_id, numerics: NUMERICS, corpus_digest, settings: settings.clone() }
+    }
+}
+
+/// attempt-<n>/failure.json: why an attempt gave no result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptFailure {
+    /// Kind of the failure, one word.
+    pub cause: String,
+    /// What happened.
+    pub message: String,
+    /// When, UTC, RFC 3339.
+    pub ended: String,
+}

@@ -1,0 +1,184 @@
+//! Opening a results folder for writing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::changes::{self, PlanChange};
+use super::durable;
+use super::error::{Context, StoreError};
+use super::layout::{FIRST_NAMES, Layout, RunPaths, id_of_folder};
+use super::lock::{self, Lock};
+use crate::plan::{CorpusInfo, Plan, PlannedRun};
+use crate::run::RunId;
+use crate::settings::Data;
+
+/// A sweep's results folder, held for writing until this is dropped.
+///
+/// Calls for different runs may come from several threads at once.
+#[derive(Debug)]
+pub struct Results {
+    layout: Layout,
+    corpora: Vec<CorpusInfo>,
+    /// The folders that were there at the start, by id; the first name of each.
+    folders: BTreeMap<RunId, String>,
+    _lock: Lock,
+}
+
+/// A folder that was opened.
+#[derive(Debug)]
+pub struct Opened {
+    /// The folder.
+    pub results: Results,
+    /// Whether it is new.
+    pub created: bool,
+    /// How the plan differs from the one that was there; empty for a new folder.
+    pub change: PlanChange,
+}
+
+impl Results {
+    /// Opens `<root>/<plan's name>` for writing, or makes it, and writes sweep.toml and plan.json into it.
+    ///
+    /// # Errors
+    /// The place is a file, another sweep's folder or no results folder, another controller works on it, or the
+    /// system refuses. Nothing has been written then.
+    pub fn open_or_create(root: &Path, plan: &Plan, sweep_toml: &str) -> Result<Opened, StoreError> {
+        let layout = Layout::new(root.join(&plan.name));
+        let dir = layout.dir();
+        let exists = dir.symlink_metadata().is_ok();
+        if exists {
+            read_plan(&layout, plan)?; // refuses what is not ours before anything is written
+        }
+        make_folder(&layout.runs())?;
+        let dir = dir.canonicalize().context("find", dir)?;
+        let layout = Layout::new(dir);
+        let lock = Lock::take(layout.dir())?;
+
+        // Read again: whoever held the folder until now may have changed it.
+        let old = read_plan(&layout, plan)?;
+        let change = old.as_ref().map_or_else(PlanChange::default, |old| changes::compare(old, plan));
+        durable::remove_stale(layout.dir())?;
+        let folders = scan_runs(&layout)?;
+        write_if_changed(&layout.sweep_toml(), sweep_toml.as_bytes())?;
+        write_if_changed(&layout.plan(), &to_json(plan, &layout.plan())?)?;
+        let results = Self { layout, corpora: plan.corpora.clone(), folders, _lock: lock };
+        Ok(Opened { results, created: old.is_none(), change })
+    }
+
+    /// The folder's paths.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The folder of a planned run, which may not be there yet: the one that has its id, whatever its name.
+    pub fn run_paths(&self, run: &PlannedRun) -> RunPaths {
+        self.layout.run(self.folders.get(&run.id).unwrap_or(&run.folder))
+    }
+
+    /// Writes a table in place of the one that may be there.
+    pub(crate) fn write_table(&self, name: &str, csv: &[u8]) -> Result<(), StoreError> {
+        durable::replace(&self.layout.table(name), csv)
+    }
+
+    /// Names of the folders of runs, by id, that were there when the folder was opened.
+    pub(super) fn folders(&self) -> &BTreeMap<RunId, String> {
+        &self.folders
+    }
+
+    pub(super) fn corpus_digest(&self, data: &Data) -> Option<String> {
+        let corpus = self.corpora.iter().find(|c| match data {
+            Data::Path(path) => c.path.as_ref() == Some(path),
+            Data::Builtin => c.path.is_none(),
+        });
+        corpus.map(|c| c.digest.clone())
+    }
+}
+
+/// Makes a folder and those that it is in.
+pub(super) fn make_folder(path: &Path) -> Result<(), StoreError> {
+    match fs::create_dir_all(path) {
+        Ok(()) => Ok(()),
+        Err(_) if path.exists() && !path.is_dir() => Err(StoreError::NotAFolder(path.to_owned())),
+        Err(error) => Err(error).context("create the folder", path),
+    }
+}
+
+/// Pretty JSON with a line end.
+pub(super) fn to_json<T: Serialize>(value: &T, path: &Path) -> Result<Vec<u8>, StoreError> {
+    let json = serde_json::to_vec_pretty(value).map_err(std::io::Error::from);
+    let mut json = json.context("write", path)?;
+    json.push(b'\n');
+    Ok(json)
+}
+
+/// The plan that a folder has, `None` for a folder that was still being made. Refuses any other folder.
+fn read_plan(layout: &Layout, plan: &Plan) -> Result<Option<Value>, StoreError> {
+    if !layout.dir().is_dir() {
+        return Err(StoreError::NotAFolder(layout.dir().to_owned()));
+    }
+    let path = layout.plan();
+    let Some(bytes) = durable::read_if_there(&path)? else {
+        return match foreign_entry(layout.dir())? {
+            Some(entry) => Err(StoreError::Foreign { dir: layout.dir().to_owned(), entry }),
+            None => Ok(None),
+        };
+    };
+    let bad = |why: String| StoreError::BadPlan { path: path.clone(), why };
+    let old: Value = serde_json::from_slice(&bytes).map_err(|e| bad(e.to_string()))?;
+    let (Some(name), true) = (old["name"].as_str(), old["runs"].is_array()) else {
+        return Err(bad("it has no name and runs".to_owned()));
+    };
+    if name != plan.name {
+        return Err(StoreError::OtherSweep {
+            dir: layout.dir().to_owned(),
+            theirs: name.to_owned(),
+            ours: plan.name.clone(),
+        });
+    }
+    Ok(Some(old))
+}
+
+/// The first entry, by name, of a folder that this program would not have made before plan.json.
+fn foreign_entry(dir: &Path) -> Result<Option<String>, StoreError> {
+    let mut foreign = Vec::new();
+    for entry in fs::read_dir(dir).context("read", dir)? {
+        let name = entry.context("read", dir)?.file_name().to_string_lossy().into_owned();
+        let ours = FIRST_NAMES.contains(&name.as_str()) || durable::is_temporary(&name);
+        if !ours && lock::lock_number(&name).is_none() {
+            foreign.push(name);
+        }
+    }
+    Ok(foreign.into_iter().min())
+}
+
+/// The folders of runs by id; on the way removes what killed processes left half-written in them.
+fn scan_runs(layout: &Layout) -> Result<BTreeMap<RunId, String>, StoreError> {
+    let runs = layout.runs();
+    let mut folders: BTreeMap<RunId, String> = BTreeMap::new();
+    for entry in fs::read_dir(&runs).context("read", &runs)? {
+        let entry = entry.context("read", &runs)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(id) = id_of_folder(&name) else {
+            continue;
+        };
+        let paths = layout.run(&name);
+        durable::remove_stale(paths.dir())?;
+        // Of two folders of one run, the one with a result counts, else the first by name.
+        let rank = |name: &str| (!layout.run(name).result().exists(), name.to_owned());
+        match folders.get(&id) {
+            Some(other) if rank(other) <= rank(&name) => {}
+            _ => drop(folders.insert(id, name)),
+        }
+    }
+    Ok(folders)
+}
+
+fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    if durable::read_if_there(path)?.as_deref() == Some(bytes) {
+        return Ok(());
+    }
+    durable::replace(path, bytes)
+}

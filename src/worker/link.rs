@@ -1,0 +1,74 @@
+//! The worker's end of the pipes.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout};
+
+use super::ORPHANED;
+use crate::protocol::{FromWorker, encode};
+
+/// Lowest number of a duplicated descriptor: above the standard ones, whatever was closed at the start.
+const LOWEST: i32 = 3;
+
+/// Sends messages to the controller, whole lines at a time, from any thread.
+#[derive(Debug)]
+pub struct Link {
+    out: Mutex<File>,
+}
+
+/// Where standard output and standard error go.
+#[derive(Debug)]
+pub(super) struct Errors {
+    own: OwnedFd,
+}
+
+/// Moves the protocol from the standard descriptors to duplicates that no library and no child can reach. From
+/// then on standard output goes where standard error goes, and standard input is empty.
+pub(super) fn take_over() -> io::Result<(Link, File, Errors)> {
+    let input = File::from(fcntl_dupfd_cloexec(stdin(), LOWEST)?);
+    let out = File::from(fcntl_dupfd_cloexec(stdout(), LOWEST)?);
+    let own = fcntl_dupfd_cloexec(stderr(), LOWEST)?;
+    dup2_stdin(File::open("/dev/null")?)?;
+    dup2_stdout(&own)?;
+    Ok((Link { out: Mutex::new(out) }, input, Errors { own }))
+}
+
+impl Link {
+    /// Sends a message. A worker that cannot reach its controller has no use: the process ends.
+    pub fn tell(&self, message: &FromWorker) {
+        match encode(message) {
+            Ok(line) => self.put(&line),
+            Err(error) => {
+                eprintln!("diesweep worker: {error}");
+                std::process::exit(1);
+            }
+        }
+    }
+
+    /// Writes bytes that are a whole line.
+    pub(super) fn put(&self, line: &[u8]) {
+        // A thread that panicked while it held the lock wrote a whole line or ended the process.
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        if out.write_all(line).is_err() {
+            std::process::exit(ORPHANED);
+        }
+    }
+}
+
+impl Errors {
+    /// Sends standard output and standard error to a file.
+    pub(super) fn to(&self, file: impl AsFd) -> io::Result<()> {
+        dup2_stderr(&file)?;
+        dup2_stdout(&file)?;
+        Ok(())
+    }
+
+    /// Sends them where standard error went at the start.
+    pub(super) fn back(&self) -> io::Result<()> {
+        self.to(&self.own)
+    }
+}

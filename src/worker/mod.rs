@@ -1,0 +1,141 @@
+//! A worker: one process, pinned to one die, that trains the attempts its controller assigns.
+//!
+//! It goes from run to run with its corpora open. It never outlives its controller: the kernel kills it when the
+//! controller's thread that started it ends, and it leaves by itself at the end of its input.
+
+mod attempt;
+mod bind;
+mod engine;
+mod heart;
+mod link;
+#[cfg(debug_assertions)]
+mod scripted;
+mod train;
+
+use std::io::BufReader;
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender};
+
+pub use bind::{BindError, cores_allowed};
+pub use engine::CpuTrainers;
+pub use link::Link;
+#[cfg(debug_assertions)]
+pub use scripted::Scripted;
+pub use train::{Train, Trainers};
+
+use crate::protocol::{FromWorker, Hello, Lines, ToWorker, VERSION, WireError};
+use attempt::{After, Bench};
+use heart::Heart;
+
+/// What a worker is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its die.
+    pub die: usize,
+    /// Cores to pin itself to; all must be in the inherited mask.
+    pub cores: Vec<usize>,
+    /// Process that must be its parent.
+    pub parent: u32,
+}
+
+/// A worker cannot work.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// It could not tie itself to its parent and its cores.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// Its standard descriptors could not be taken over.
+    #[error("the standard descriptors cannot be taken over")]
+    Descriptors(#[source] std::io::Error),
+    /// The controller sent what is no message.
+    #[error("the controller broke the protocol")]
+    Wire(#[from] WireError),
+    /// The controller sent a message that makes no sense now.
+    #[error("the controller broke the protocol: {0}")]
+    Nonsense(&'static str),
+    /// A thread could not be started.
+    #[error("a thread cannot be started")]
+    Thread(#[source] std::io::Error),
+    /// The trainers could not be made.
+    #[error(transparent)]
+    Trainers(crate::event::Failure),
+}
+
+/// Serves a controller until it says `shutdown`. `make` builds the trainers once the descriptors are safe
+/// from libraries that print, and the process is pinned.
+///
+/// # Errors
+/// The worker cannot work; its controller learns it from the exit status and standard error.
+pub fn serve<T: Trainers>(
+    options: &Options,
+    make: impl FnOnce(&Arc<Link>) -> Result<T, crate::event::Failure>,
+) -> Result<(), WorkerError> {
+    bind::to_parent(options.parent)?;
+    let (link, input, errors) = link::take_over().map_err(WorkerError::Descriptors)?;
+    let link = Arc::new(link);
+    let cores = bind::to_cores(&options.cores)?;
+    let trainers = make(&link).map_err(WorkerError::Trainers)?;
+    link.tell(&FromWorker::Hello {
+        hello: Hello {
+            version: VERSION,
+            pid: std::process::id(),
+            die: options.die,
+            cores,
+            backend: trainers.backend().to_owned(),
+            simd: trainers.simd().to_owned(),
+            lanes: 1,
+        },
+    });
+    let heart = Arc::new(Heart::default());
+    heart::start(Arc::clone(&heart), Arc::clone(&link)).map_err(WorkerError::Thread)?;
+    let (orders, inbox) = crossbeam_channel::unbounded();
+    std::thread::Builder::new()
+        .name("orders".to_owned())
+        .spawn(move || read(input, &orders))
+        .map_err(WorkerError::Thread)?;
+    work(&mut Bench { link: &link, heart: &heart, errors: &errors, trainers }, &inbox)
+}
+
+/// Trains what is assigned, one attempt after the other.
+fn work<T: Trainers>(bench: &mut Bench<'_, T>, inbox: &Receiver<Order>) -> Result<(), WorkerError> {
+    loop {
+        match inbox.recv() {
+            Ok(Ok(ToWorker::Assign { assignment })) => match bench.train(&assignment, inbox)? {
+                After::GoOn => {}
+                After::Leave => return Ok(()),
+            },
+            // It crossed the attempt's end.
+            Ok(Ok(ToWorker::Cancel { .. })) => {}
+            Ok(Ok(ToWorker::Shutdown)) => return Ok(()),
+            Ok(Err(error)) => return Err(error.into()),
+            Err(_) => return Err(WorkerError::Nonsense("the orders ended")),
+        }
+    }
+}
+
+/// An order, or what came in its place.
+type Order = Result<ToWorker, WireError>;
+
+/// Passes the controller's messages on. At the end of input the controller is gone, and so is the use of this
+/// process: it ends here and now, in whatever its other threads are.
+fn read(input: std::fs::File, orders: &Sender<Order>) {
+    let mut lines = Lines::new(BufReader::new(input));
+    loop {
+        match lines.read::<ToWorker>() {
+            Ok(Some(order)) => {
+                // The main thread takes orders as long as the process lives.
+                let _ = orders.send(Ok(order));
+            }
+            Ok(None) => std::process::exit(ORPHANED),
+            Err(error) => {
+                // The main thread ends the process, with the error on standard error.
+                let _ = orders.send(Err(error));
+                return;
+            }
+        }
+    }
+}
+
+/// Exit status of a worker whose controller is gone.
+const ORPHANED: i32 = 3;
