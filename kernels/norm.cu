@@ -83,6 +83,7 @@ extern "C" __global__ void __launch_bounds__(128) layer_norm_columns(
     if (lane < 0 || i >= c) return;
     const u32 first = blockIdx.y * COLUMN_CHUNK, last = min(first + COLUMN_CHUNK, rows);
     float dw = 0.0f, db = 0.0f;
+#pragma unroll 8
     for (u32 row = first; row < last; ++row) {
         const size_t at = (size_t)lane * rows + row;
         const float d = dy[at * c + i];

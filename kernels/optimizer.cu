@@ -34,6 +34,7 @@ extern "C" __global__ void __launch_bounds__(32) gradient_norm(
     const int lane = lanes[blockIdx.z];
     if (lane < 0 || threadIdx.x != 0) return;
     double total = 0.0;
+#pragma unroll 8
     for (u32 i = 0; i < pieces; ++i) total = total + sums[(size_t)lane * pieces + i];
     const double norm = __dsqrt_rn(total);
     norms[lane] = norm;
@@ -131,6 +132,7 @@ extern "C" __global__ void __launch_bounds__(128) sr4_columns(
     const i8* acc = q + lane * q_lane + t.base + col;
     const float factor = factors[lane];
     double sum = 0.0;
+#pragma unroll 8
     for (u32 row = 0; row < t.rows; ++row) {
         float value = g[(size_t)row * t.cols];
         if (factor != 1.0f) value = value * factor;

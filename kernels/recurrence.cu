@@ -11,15 +11,32 @@ __device__ __forceinline__ float fold_state(float p) {
     return p + __shfl_xor_sync(FULL_WARP, p, 1);
 }
 
-// Loads `count` tokens of a head's vector from [.., C] into shared memory, in the order in which threads read it:
-// channel q + 4 m stands at q M + m.
-template <int M>
-__device__ __forceinline__ void load_tokens(float (*to)[4 * M], const float* from, u32 count, u32 c, u32 n) {
-    for (u32 e = threadIdx.x; e < count * n; e += blockDim.x) {
-        const u32 t = e / n, j = e % n;
-        to[t][(j % 4) * M + j / 4] = from[(size_t)t * c + j];
+// Brings tokens of a head's vectors from [.., C] to shared memory, in two halves, so that the loads of the next tokens are under
+// way while the last ones are worked on. A thread brings PER numbers of each vector. In shared memory channel q + 4 m stands at
+// q M + m: in the order in which threads read it.
+template <int M, int PER, bool EXACT>
+struct Feed {
+    float held[PER];
+
+    __device__ __forceinline__ void fetch(const float* from, u32 count, u32 c, u32 n) {
+        const u32 width = EXACT ? 4 * M : n;
+#pragma unroll
+        for (int p = 0; p < PER; ++p) {
+            const u32 e = threadIdx.x + p * blockDim.x;
+            held[p] = e < count * width ? from[(size_t)(e / width) * c + e % width] : 0.0f;
+        }
     }
-}
+
+    __device__ __forceinline__ void store(float (*to)[4 * M], u32 count, u32 n) const {
+        const u32 width = EXACT ? 4 * M : n;
+#pragma unroll
+        for (int p = 0; p < PER; ++p) {
+            const u32 e = threadIdx.x + p * blockDim.x;
+            const u32 t = e / width, j = e % width;
+            if (e < count * width) to[t][(j % 4) * M + j / 4] = held[p];
+        }
+    }
+};
 
 #define EACH_TERM _Pragma("unroll") for (int m = 0; m < M; ++m) if (EXACT || m < terms)
 
@@ -32,18 +49,30 @@ __device__ __forceinline__ void recurrence_forward(
     const u32 i = threadIdx.x / 4, q = threadIdx.x % 4;
     const bool mine = EXACT || i < n;
     const int terms = mine ? (int)((n + 3 - q) / 4) : 0;
-    float s[M] = {};
-    for (u32 t0 = 0; t0 < tokens; t0 += STEP) {
+    Feed<M, STEP / 4, EXACT> fr, fw, fk, fa, fb, fv;
+    auto fetch = [&](u32 t0) {
         const u32 count = min((u32)STEP, tokens - t0);
         const size_t from = (size_t)t0 * c;
+        fr.fetch(r + from, count, c, n);
+        fw.fetch(w + from, count, c, n);
+        fk.fetch(k + from, count, c, n);
+        fa.fetch(kk + from, count, c, n);
+        fb.fetch(b + from, count, c, n);
+        fv.fetch(v + from, count, c, n);
+    };
+    float s[M] = {};
+    fetch(0);
+    for (u32 t0 = 0; t0 < tokens; t0 += STEP) {
+        const u32 count = min((u32)STEP, tokens - t0);
         __syncthreads();
-        load_tokens<M>(rs, r + from, count, c, n);
-        load_tokens<M>(ws, w + from, count, c, n);
-        load_tokens<M>(ks, k + from, count, c, n);
-        load_tokens<M>(as, kk + from, count, c, n);
-        load_tokens<M>(bs, b + from, count, c, n);
-        load_tokens<M>(vs, v + from, count, c, n);
+        fr.store(rs, count, n);
+        fw.store(ws, count, n);
+        fk.store(ks, count, n);
+        fa.store(as, count, n);
+        fb.store(bs, count, n);
+        fv.store(vs, count, n);
         __syncthreads();
+        if (t0 + STEP < tokens) fetch(t0 + STEP);
         for (u32 t = 0; t < count; ++t) {
             if (states && (t0 + t) % SEGMENT == 0) {
                 float* to = states + ((size_t)((t0 + t) / SEGMENT) * n + i) * n + q;
@@ -82,19 +111,40 @@ __device__ __forceinline__ void recurrence_backward(
     const u32 own = (i % 4) * M + i / 4, others = q * M;
     float g_row[M] = {}, g_col[M] = {};
     const u32 segments = (tokens + SEGMENT - 1) / SEGMENT;
-    for (u32 segment = segments; segment-- > 0;) {
+    Feed<M, SEGMENT / 4 + (SEGMENT % 4 != 0), EXACT> fr, fw, fk, fa, fb, fv, fs, fd;
+    float start_next[HELD] = {};
+    auto fetch = [&](u32 segment) {
         const u32 t0 = segment * SEGMENT, count = min((u32)SEGMENT, tokens - t0);
         const size_t from = (size_t)t0 * c;
+        fr.fetch(r + from, count, c, n);
+        fw.fetch(w + from, count, c, n);
+        fk.fetch(k + from, count, c, n);
+        fa.fetch(kk + from, count, c, n);
+        fb.fetch(b + from, count, c, n);
+        fv.fetch(v + from, count, c, n);
+        fs.fetch(sa + from, count, c, n);
+        fd.fetch(dy + from, count, c, n);
+        if (SEGMENT > 1) EACH_TERM start_next[m % HELD] = states[((size_t)segment * n + q + 4 * m) * n + i];
+    };
+    // A large head has no registers for the next tokens.
+    constexpr bool AHEAD = SEGMENT > 1;
+    if (AHEAD) fetch(segments - 1);
+    for (u32 segment = segments; segment-- > 0;) {
+        const u32 t0 = segment * SEGMENT, count = min((u32)SEGMENT, tokens - t0);
         __syncthreads();
-        load_tokens<M>(rs, r + from, count, c, n);
-        load_tokens<M>(ws, w + from, count, c, n);
-        load_tokens<M>(ks, k + from, count, c, n);
-        load_tokens<M>(as, kk + from, count, c, n);
-        load_tokens<M>(bs, b + from, count, c, n);
-        load_tokens<M>(vs, v + from, count, c, n);
-        load_tokens<M>(removed, sa + from, count, c, n);
-        load_tokens<M>(ds, dy + from, count, c, n);
+        if (!AHEAD) fetch(segment);
+        fr.store(rs, count, n);
+        fw.store(ws, count, n);
+        fk.store(ks, count, n);
+        fa.store(as, count, n);
+        fb.store(bs, count, n);
+        fv.store(vs, count, n);
+        fs.store(removed, count, n);
+        fd.store(ds, count, n);
+        float first[HELD] = {}, after[HELD] = {};
+        if (SEGMENT > 1) EACH_TERM first[m % HELD] = start_next[m % HELD];
         __syncthreads();
+        if (AHEAD && segment > 0) fetch(segment - 1);
         // The segment's states once more, from the one that the forward pass kept. Where it kept them all, each is read when
         // it is used instead: a large head has no registers to spare.
         const float* start = states + ((size_t)segment * n + q) * n + i;
@@ -102,9 +152,7 @@ __device__ __forceinline__ void recurrence_backward(
             const float carried = fmaf(removed[t][others + m], bs[t][own], state * ws[t][own]);
             return fmaf(vs[t][others + m], ks[t][own], carried);
         };
-        float first[HELD] = {}, after[HELD] = {};
         if (SEGMENT > 1) {
-            EACH_TERM first[m % HELD] = start[(size_t)4 * m * n];
             EACH_TERM after[m % HELD] = first[m % HELD];
             for (u32 t = 0; t < count; ++t) {
                 EACH_TERM {

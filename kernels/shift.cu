@@ -56,6 +56,7 @@ extern "C" __global__ void __launch_bounds__(128) token_shift_columns(
     const u32 chunk = blockIdx.y / mixes, k = blockIdx.y % mixes;
     const u32 first = chunk * COLUMN_CHUNK, last = min(first + COLUMN_CHUNK, rows);
     float sum = 0.0f;
+#pragma unroll 8
     for (u32 row = first; row < last; ++row) {
         const float* here = u + ((size_t)lane * rows + row) * c + i;
         const float before = row % tokens == 0 ? 0.0f : *(here - c);

@@ -209,6 +209,7 @@ extern "C" __global__ void __launch_bounds__(128) time_mix_finish_columns(
     if (lane < 0 || i >= c) return;
     const u32 first = blockIdx.y * COLUMN_CHUNK, last = min(first + COLUMN_CHUNK, rows);
     float rk = 0.0f, w = 0.0f, b = 0.0f;
+#pragma unroll 8
     for (u32 row = first; row < last; ++row) {
         const size_t line = (size_t)lane * rows + row, at = line * c + i;
         rk = fmaf(dbonus[line * heads + i / n], r[at] * k[at], rk);
@@ -320,6 +321,7 @@ extern "C" __global__ void __launch_bounds__(128) time_mix_prepare_columns(
     if (lane < 0 || i >= c) return;
     const u32 begin = blockIdx.y * COLUMN_CHUNK, end = min(begin + COLUMN_CHUNK, rows);
     float kk = 0.0f, ka = 0.0f, w = 0.0f, rate = 0.0f, v = 0.0f;
+#pragma unroll 8
     for (u32 row = begin; row < end; ++row) {
         const size_t at = ((size_t)lane * rows + row) * c + i;
         kk = fmaf(dq[at], k0[at], kk);

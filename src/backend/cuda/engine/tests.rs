@@ -201,7 +201,7 @@ fn compare(die: &Die, lanes: &[Settings], steps: u64) -> Vec<String> {
 }
 
 fn settings(config: &ModelConfig, batch: usize, opt: Opt) -> Settings {
-    let mut s = crate::golden::settings::baseline();
+    let mut s = Settings::default();
     (s.c, s.n_head, s.head_size) = (config.c, config.n_head, config.head_size);
     (s.n_rwkv, s.n_attn, s.ffn, s.lora) = (config.n_rwkv, config.n_attn, config.ffn, config.lora);
     (s.seq_len, s.chunk_size, s.moba_top_k) = (config.seq_len, config.chunk_size, config.top_k);
@@ -280,6 +280,6 @@ fn sparse_attention_gives_the_bytes_of_the_cpu() {
 
 #[test]
 fn the_default_model_gives_the_bytes_of_the_cpu() {
-    let config = ModelConfig::from(&crate::golden::settings::baseline());
+    let config = ModelConfig::from(&Settings::default());
     assert_equal(&config, 1, 3);
 }

@@ -356,13 +356,14 @@ impl Lanes {
             .collect()
     }
 
-    /// A lane's weights, moments, accumulators and scales, as the CPU backend holds them.
+    /// A lane's weights, moments, accumulators and scales, as the CPU backend holds them: SR4's weights are those of its accumulators.
     ///
     /// # Errors
     /// The die's.
     pub fn state(&self, lane: usize) -> Result<crate::optim::State, DieError> {
         let params = self.engine.params();
         let (o, arena, scales) = (&self.optimizer, params.arena_len, params.scale_len);
+        o.refresh(&*self.die, &self.engine, &self.control.only(lane)?)?;
         let sr4 = self.runs[lane].as_ref().is_some_and(|run| run.settings.opt == crate::settings::Opt::Sr4);
         Ok(crate::optim::State {
             weights: self.engine.arenas().weights.download(lane * arena, arena)?,

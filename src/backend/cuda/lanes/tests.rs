@@ -118,7 +118,7 @@ fn settings() -> Vec<Settings> {
         eval_every: 3,
         eval_batches: 3,
         test_batches: TestBatches::Windows(5),
-        ..crate::golden::settings::baseline()
+        ..Settings::default()
     };
     let mut all = Vec::new();
     for (seed, opt) in [(1, Opt::Sr4), (2, Opt::AdamW), (3, Opt::Sr4), (4, Opt::AdamW), (5, Opt::Sr4)] {
@@ -173,16 +173,16 @@ fn a_run_of_another_shape_is_refused() {
     assert!(matches!(lanes.fill(0, &tf32), Err(LanesError::Unsupported(_))));
 }
 
-/// Prints step times; run by hand with `--ignored --nocapture` on a GPU.
+/// Prints step times; run by hand with `--ignored --nocapture` on a GPU. `DIESWEEP_LANES=64` times that count alone.
 #[test]
 #[ignore = "a measurement"]
 fn speed_of_the_default_model() {
     let Some(die) = die() else { return };
     let corpus = Corpus::open(&crate::settings::Data::Builtin).unwrap();
-    for (opt, count) in
-        [(Opt::AdamW, 1), (Opt::Sr4, 1), (Opt::Sr4, 4), (Opt::Sr4, 16), (Opt::AdamW, 64), (Opt::Sr4, 64)]
-    {
-        let settings = Settings { opt, steps: 100_000, eval_every: 200, ..crate::golden::settings::baseline() };
+    let only = std::env::var("DIESWEEP_LANES").ok().map(|text| text.parse::<usize>().unwrap());
+    let both = |count| [(Opt::AdamW, count), (Opt::Sr4, count)];
+    for (opt, count) in [1, 4, 16, 64].into_iter().filter(|&n| only.is_none_or(|only| only == n)).flat_map(both) {
+        let settings = Settings { opt, steps: 100_000, eval_every: 200, ..Settings::default() };
         let mut lanes = Lanes::new(Arc::clone(&die), &settings, corpus.clone(), count, team()).unwrap();
         (0..count).for_each(|lane| lanes.fill(lane, &settings).unwrap());
         lanes.supply(200).unwrap();

@@ -2,7 +2,10 @@
 
 use crate::backend::cuda::kernel::{In, Out, kernel, size};
 
+/// Positions of a tile.
 const TILE: u32 = 64;
+/// Channels, or keys, of a tile.
+const CHANNELS: u32 = 32;
 
 kernel! {
     /// Means of the keys of each whole chunk.
@@ -34,7 +37,7 @@ kernel! {
 kernel! {
     /// Products of every query with its keys.
     Scores = "attention_scores" in "attention.cu",
-        |s| [s.tokens.div_ceil(TILE), s.tokens.div_ceil(TILE) * s.windows * s.heads], 256;
+        |s| [s.tokens.div_ceil(CHANNELS), s.tokens.div_ceil(TILE) * s.windows * s.heads], 128;
     x: In<f32> [size([s.windows, s.tokens, s.heads, s.n])],
     z: In<f32> [size([s.windows, s.tokens, s.heads, s.n])],
     out: Out<f32> [size([s.windows, s.heads, s.tokens, s.tokens])],
@@ -47,7 +50,7 @@ kernel! {
 kernel! {
     /// Sums over keys.
     Rows = "attention_rows" in "attention.cu",
-        |s| [s.n.div_ceil(TILE), s.tokens.div_ceil(TILE) * s.windows * s.heads], 256;
+        |s| [s.n.div_ceil(CHANNELS), s.tokens.div_ceil(TILE) * s.windows * s.heads], 128;
     s: In<f32> [size([s.windows, s.heads, s.tokens, s.tokens])],
     x: In<f32> [size([s.windows, s.tokens, s.heads, s.n])],
     out: Out<f32> [size([s.windows, s.tokens, s.heads, s.n])],
@@ -60,7 +63,7 @@ kernel! {
 kernel! {
     /// Sums over queries.
     Columns = "attention_columns" in "attention.cu",
-        |s| [s.n.div_ceil(TILE), s.tokens.div_ceil(TILE) * s.windows * s.heads], 256;
+        |s| [s.n.div_ceil(CHANNELS), s.tokens.div_ceil(TILE) * s.windows * s.heads], 128;
     s: In<f32> [size([s.windows, s.heads, s.tokens, s.tokens])],
     x: In<f32> [size([s.windows, s.tokens, s.heads, s.n])],
     out: Out<f32> [size([s.windows, s.tokens, s.heads, s.n])],
