@@ -59,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_choose(
 #define CHANNELS 32
 
 // out[i][j] = x_i . z_j over a head's channels, for the tiles (of CHANNELS keys) with keys j <= i. Grid y: query tiles of every item.
-extern "C" __global__ void __launch_bounds__(128) attention_scores(
+extern "C" __global__ void __launch_bounds__(128, 4) attention_scores(
     const int* lanes,  // [grid z]
     const float* x,    // [L,R,C] queries, or gradients of outputs
     const float* z,    // [L,R,C] keys, or values
@@ -72,11 +72,11 @@ extern "C" __global__ void __launch_bounds__(128) attention_scores(
     const size_t head = ((size_t)lane * windows + item / heads) * tokens * c + (item % heads) * n;
     const size_t square = ((size_t)lane * windows * heads + item) * tokens * tokens;
     const Operands o = {x + head, z + head, nullptr, out + square, c, c, tokens};
-    product_tile<TILE, CHANNELS, 16, false, true>(o, row0, col0, tokens, tokens, 0, n, SET);
+    product_tile<TILE, CHANNELS, 32, 4, false, true>(o, row0, col0, tokens, tokens, 0, n, SET);
 }
 
 // out_i = sum over keys j of s[i][j] x_j. Grid y: query tiles of every item. Overwrites out.
-extern "C" __global__ void __launch_bounds__(128) attention_rows(
+extern "C" __global__ void __launch_bounds__(128, 4) attention_rows(
     const int* lanes,  // [grid z]
     const float* s,    // [L,B,H,T,T] shares, or gradients of scores
     const float* x,    // [L,R,C] values, or keys
@@ -89,11 +89,11 @@ extern "C" __global__ void __launch_bounds__(128) attention_rows(
     const size_t head = ((size_t)lane * windows + item / heads) * tokens * c + (item % heads) * n;
     const size_t square = ((size_t)lane * windows * heads + item) * tokens * tokens;
     const Operands o = {s + square, x + head, nullptr, out + head, tokens, c, c};
-    product_tile<TILE, CHANNELS, 16, false, false>(o, row0, blockIdx.x * CHANNELS, tokens, n, 0, min(row0 + TILE, tokens), SETTLE);
+    product_tile<TILE, CHANNELS, 32, 4, false, false>(o, row0, blockIdx.x * CHANNELS, tokens, n, 0, min(row0 + TILE, tokens), SETTLE);
 }
 
 // out_j = sum over queries i of s[i][j] x_i. Grid y: key tiles of every item. Overwrites out.
-extern "C" __global__ void __launch_bounds__(128) attention_columns(
+extern "C" __global__ void __launch_bounds__(128, 4) attention_columns(
     const int* lanes,  // [grid z]
     const float* s,    // [L,B,H,T,T] gradients of scores, or shares
     const float* x,    // [L,R,C] queries, or gradients of outputs
@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_columns(
     const size_t head = ((size_t)lane * windows + item / heads) * tokens * c + (item % heads) * n;
     const size_t square = ((size_t)lane * windows * heads + item) * tokens * tokens;
     const Operands o = {s + square, x + head, nullptr, out + head, tokens, c, c};
-    product_tile<TILE, CHANNELS, 16, true, false>(o, row0, blockIdx.x * CHANNELS, tokens, n, from, tokens, SETTLE);
+    product_tile<TILE, CHANNELS, 32, 4, true, false>(o, row0, blockIdx.x * CHANNELS, tokens, n, from, tokens, SETTLE);
 }
 
 // Shares of a query's visible keys from its products with them, in place; all other keys of the row get +0. One warp a query.

@@ -38,14 +38,26 @@ struct Feed {
     }
 };
 
+// Four neighbouring numbers of shared memory at once.
+struct Four {
+    float at[4];
+    __device__ __forceinline__ explicit Four(const float* from) {
+        const float4 four = *reinterpret_cast<const float4*>(from);
+        at[0] = four.x, at[1] = four.y, at[2] = four.z, at[3] = four.w;
+    }
+};
+
 #define EACH_TERM _Pragma("unroll") for (int m = 0; m < M; ++m) if (EXACT || m < terms)
+// The same in groups of four terms m = 4 g + j, j = 0..3, for which vectors are read at once.
+#define EACH_GROUP _Pragma("unroll") for (int g = 0; g < M / 4; ++g)
+#define EACH_OF_GROUP _Pragma("unroll") for (int j = 0, m = 4 * g; j < 4; ++j, ++m) if (EXACT || m < terms)
 
 template <int M, int SEGMENT, bool EXACT>
 __device__ __forceinline__ void recurrence_forward(
     const float* r, const float* w, const float* k, const float* v, const float* kk, const float* b,
     float* y, float* sa, float* states, u32 tokens, u32 c, u32 n) {
     constexpr int STEP = 16;
-    __shared__ float rs[STEP][4 * M], ws[STEP][4 * M], ks[STEP][4 * M], as[STEP][4 * M], bs[STEP][4 * M], vs[STEP][4 * M];
+    __shared__ __align__(16) float rs[STEP][4 * M], ws[STEP][4 * M], ks[STEP][4 * M], as[STEP][4 * M], bs[STEP][4 * M], vs[STEP][4 * M];
     const u32 i = threadIdx.x / 4, q = threadIdx.x % 4;
     const bool mine = EXACT || i < n;
     const int terms = mine ? (int)((n + 3 - q) / 4) : 0;
@@ -79,13 +91,20 @@ __device__ __forceinline__ void recurrence_forward(
                 EACH_TERM to[4 * m] = s[m];
             }
             float p = 0.0f;
-            EACH_TERM p = fmaf(s[m], -as[t][q * M + m], p);
+            EACH_GROUP {
+                const Four a4(&as[t][q * M + 4 * g]);
+                EACH_OF_GROUP p = fmaf(s[m], -a4.at[j], p);
+            }
             const float removed = fold_state(p);
             const float vi = vs[t][(i % 4) * M + i / 4];
             p = 0.0f;
-            EACH_TERM {
-                s[m] = fmaf(vi, ks[t][q * M + m], fmaf(removed, bs[t][q * M + m], s[m] * ws[t][q * M + m]));
-                p = fmaf(s[m], rs[t][q * M + m], p);
+            EACH_GROUP {
+                const Four k4(&ks[t][q * M + 4 * g]), b4(&bs[t][q * M + 4 * g]);
+                const Four w4(&ws[t][q * M + 4 * g]), r4(&rs[t][q * M + 4 * g]);
+                EACH_OF_GROUP {
+                    s[m] = fmaf(vi, k4.at[j], fmaf(removed, b4.at[j], s[m] * w4.at[j]));
+                    p = fmaf(s[m], r4.at[j], p);
+                }
             }
             const float out = fold_state(p);
             if (mine && q == 0) y[(size_t)(t0 + t) * c + i] = out;
@@ -99,9 +118,9 @@ __device__ __forceinline__ void recurrence_backward(
     const float* r, const float* w, const float* k, const float* v, const float* kk, const float* b,
     const float* sa, const float* states, const float* dy,
     float* dr, float* dw, float* dk, float* dv, float* da, float* db, u32 tokens, u32 c, u32 n) {
-    __shared__ float rs[SEGMENT][4 * M], ws[SEGMENT][4 * M], ks[SEGMENT][4 * M], as[SEGMENT][4 * M];
-    __shared__ float bs[SEGMENT][4 * M], vs[SEGMENT][4 * M], removed[SEGMENT][4 * M], ds[SEGMENT][4 * M];
-    __shared__ float hs[2][4 * M];
+    __shared__ __align__(16) float rs[SEGMENT][4 * M], ws[SEGMENT][4 * M], ks[SEGMENT][4 * M], as[SEGMENT][4 * M];
+    __shared__ __align__(16) float bs[SEGMENT][4 * M], vs[SEGMENT][4 * M], removed[SEGMENT][4 * M], ds[SEGMENT][4 * M];
+    __shared__ __align__(16) float hs[2][4 * M];
     constexpr int HELD = SEGMENT > 1 ? M : 1;
     // Each thread's columns of the states before the segment's tokens after the first.
     __shared__ float kept[SEGMENT > 1 ? SEGMENT - 1 : 1][HELD][SEGMENT > 1 ? 16 * M : 1];
@@ -167,32 +186,41 @@ __device__ __forceinline__ void recurrence_backward(
             if (SEGMENT > 1) EACH_TERM before[m % HELD] = t > 0 ? kept[t - 1][m % HELD][threadIdx.x] : first[m % HELD];
             // Along the row.
             float pv = 0.0f, ph = 0.0f;
-            EACH_TERM {
-                g_row[m] = fmaf(dy_own, rs[t][others + m], g_row[m]);
-                pv = fmaf(g_row[m], ks[t][others + m], pv);
-                ph = fmaf(g_row[m], bs[t][others + m], ph);
+            EACH_GROUP {
+                const Four r4(&rs[t][others + 4 * g]), k4(&ks[t][others + 4 * g]), b4(&bs[t][others + 4 * g]);
+                EACH_OF_GROUP {
+                    g_row[m] = fmaf(dy_own, r4.at[j], g_row[m]);
+                    pv = fmaf(g_row[m], k4.at[j], pv);
+                    ph = fmaf(g_row[m], b4.at[j], ph);
+                }
             }
             const float h_own = fold_state(ph), dv_own = fold_state(pv);
             if (mine && q == 0) hs[t % 2][own] = h_own;
             // Down the column.
             float pr = 0.0f, pk = 0.0f, pb = 0.0f, pw = 0.0f, pa = 0.0f;
-            EACH_TERM {
-                const float d = ds[t][others + m];
-                const float old = SEGMENT > 1 ? before[m % HELD] : start[(size_t)4 * m * n];
-                g_col[m] = fmaf(d, r_own, g_col[m]);
-                pr = fmaf(SEGMENT > 1 ? after[m % HELD] : next(t, m, old), d, pr);
-                pk = fmaf(g_col[m], vs[t][others + m], pk);
-                pb = fmaf(g_col[m], removed[t][others + m], pb);
-                pw = fmaf(g_col[m], old, pw);
+            EACH_GROUP {
+                const Four d4(&ds[t][others + 4 * g]), v4(&vs[t][others + 4 * g]), s4(&removed[t][others + 4 * g]);
+                EACH_OF_GROUP {
+                    const float d = d4.at[j];
+                    const float old = SEGMENT > 1 ? before[m % HELD] : start[(size_t)4 * m * n];
+                    g_col[m] = fmaf(d, r_own, g_col[m]);
+                    pr = fmaf(SEGMENT > 1 ? after[m % HELD] : next(t, m, old), d, pr);
+                    pk = fmaf(g_col[m], v4.at[j], pk);
+                    pb = fmaf(g_col[m], s4.at[j], pb);
+                    pw = fmaf(g_col[m], old, pw);
+                }
             }
             __syncthreads();
             const float w_own = ws[t][own], a_own = -as[t][own];
-            EACH_TERM {
-                const float h = hs[t % 2][others + m];
-                pa = fmaf(SEGMENT > 1 ? before[m % HELD] : start[(size_t)4 * m * n], h, pa);
-                g_col[m] = fmaf(h, a_own, g_col[m] * w_own);
-                g_row[m] = fmaf(h_own, -as[t][others + m], g_row[m] * ws[t][others + m]);
-                if (SEGMENT > 1) after[m % HELD] = before[m % HELD];
+            EACH_GROUP {
+                const Four h4(&hs[t % 2][others + 4 * g]), a4(&as[t][others + 4 * g]), w4(&ws[t][others + 4 * g]);
+                EACH_OF_GROUP {
+                    const float h = h4.at[j];
+                    pa = fmaf(SEGMENT > 1 ? before[m % HELD] : start[(size_t)4 * m * n], h, pa);
+                    g_col[m] = fmaf(h, a_own, g_col[m] * w_own);
+                    g_row[m] = fmaf(h_own, -a4.at[j], g_row[m] * w4.at[j]);
+                    if (SEGMENT > 1) after[m % HELD] = before[m % HELD];
+                }
             }
             const float r_sum = fold_state(pr), k_sum = fold_state(pk), b_sum = fold_state(pb);
             const float w_sum = fold_state(pw), a_sum = fold_state(pa);

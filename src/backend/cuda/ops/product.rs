@@ -11,7 +11,7 @@ macro_rules! products {
     ($($(#[$meta:meta])* $name:ident = $entry:literal, $tile:literal;)+) => {$(
         kernel! {
             $(#[$meta])*
-            $name = $entry in "product.cu", |s| [s.n.div_ceil($tile), s.m.div_ceil($tile)], $tile * $tile / 16;
+            $name = $entry in "product.cu", |s| [s.n.div_ceil($tile), s.m.div_ceil($tile)], 128;
             a: In<f32> {strided(s.lanes.lanes(), s.a_lane, size([s.m, s.k]))},
             b: In<f32> {strided(s.lanes.lanes(), s.b_lane, size([s.k, s.n]))},
             base: In<f32> {strided(s.lanes.lanes(), s.out_lane, size([s.m, s.n]))},
