@@ -72,7 +72,7 @@ __device__ __forceinline__ void recurrence_forward(
         fb.fetch(b + from, count, c, n);
         fv.fetch(v + from, count, c, n);
     };
-    float s[M] = {};
+    float s[M] = {}, p_out = 0.0f;
     fetch(0);
     for (u32 t0 = 0; t0 < tokens; t0 += STEP) {
         const u32 count = min((u32)STEP, tokens - t0);
@@ -95,22 +95,25 @@ __device__ __forceinline__ void recurrence_forward(
                 const Four a4(&as[t][q * M + 4 * g]);
                 EACH_OF_GROUP p = fmaf(s[m], -a4.at[j], p);
             }
-            const float removed = fold_state(p);
+            // The output of the token before is folded along with this one's sum, since each fold is a wait.
+            const float out = fold_state(p_out), removed = fold_state(p);
+            const size_t at = (size_t)(t0 + t) * c + i;
+            if (mine && q == 0 && t0 + t > 0) y[at - c] = out;
+            if (mine && q == 1) sa[at] = removed;
             const float vi = vs[t][(i % 4) * M + i / 4];
-            p = 0.0f;
+            p_out = 0.0f;
             EACH_GROUP {
                 const Four k4(&ks[t][q * M + 4 * g]), b4(&bs[t][q * M + 4 * g]);
                 const Four w4(&ws[t][q * M + 4 * g]), r4(&rs[t][q * M + 4 * g]);
                 EACH_OF_GROUP {
                     s[m] = fmaf(vi, k4.at[j], fmaf(removed, b4.at[j], s[m] * w4.at[j]));
-                    p = fmaf(s[m], r4.at[j], p);
+                    p_out = fmaf(s[m], r4.at[j], p_out);
                 }
             }
-            const float out = fold_state(p);
-            if (mine && q == 0) y[(size_t)(t0 + t) * c + i] = out;
-            if (mine && q == 1) sa[(size_t)(t0 + t) * c + i] = removed;
         }
     }
+    const float out = fold_state(p_out);
+    if (mine && q == 0) y[(size_t)(tokens - 1) * c + i] = out;
 }
 
 template <int M, int SEGMENT, bool EXACT>
@@ -120,7 +123,7 @@ __device__ __forceinline__ void recurrence_backward(
     float* dr, float* dw, float* dk, float* dv, float* da, float* db, u32 tokens, u32 c, u32 n) {
     __shared__ __align__(16) float rs[SEGMENT][4 * M], ws[SEGMENT][4 * M], ks[SEGMENT][4 * M], as[SEGMENT][4 * M];
     __shared__ __align__(16) float bs[SEGMENT][4 * M], vs[SEGMENT][4 * M], removed[SEGMENT][4 * M], ds[SEGMENT][4 * M];
-    __shared__ __align__(16) float hs[2][4 * M];
+    __shared__ __align__(16) float hs[SEGMENT][4 * M];
     constexpr int HELD = SEGMENT > 1 ? M : 1;
     // Each thread's columns of the states before the segment's tokens after the first.
     __shared__ float kept[SEGMENT > 1 ? SEGMENT - 1 : 1][HELD][SEGMENT > 1 ? 16 * M : 1];
@@ -128,6 +131,7 @@ __device__ __forceinline__ void recurrence_backward(
     const bool mine = EXACT || i < n;
     const int terms = mine ? (int)((n + 3 - q) / 4) : 0;
     const u32 own = (i % 4) * M + i / 4, others = q * M;
+    float* mine_out = q == 0 ? dr : q == 1 ? db : q == 2 ? da : dw;
     float g_row[M] = {}, g_col[M] = {};
     const u32 segments = (tokens + SEGMENT - 1) / SEGMENT;
     Feed<M, SEGMENT / 4 + (SEGMENT % 4 != 0), EXACT> fr, fw, fk, fa, fb, fv, fs, fd;
@@ -180,68 +184,63 @@ __device__ __forceinline__ void recurrence_backward(
                 }
             }
         }
+        // Along the rows: what is needed of other rows is not needed here, so that no thread waits for another.
         for (u32 t = count; t-- > 0;) {
-            const float r_own = rs[t][own], dy_own = ds[t][own], k_own = ks[t][own], b_own = bs[t][own];
-            float before[HELD] = {};
-            if (SEGMENT > 1) EACH_TERM before[m % HELD] = t > 0 ? kept[t - 1][m % HELD][threadIdx.x] : first[m % HELD];
-            // Along the row.
+            const float dy_own = ds[t][own];
             float pv = 0.0f, ph = 0.0f;
             EACH_GROUP {
                 const Four r4(&rs[t][others + 4 * g]), k4(&ks[t][others + 4 * g]), b4(&bs[t][others + 4 * g]);
                 EACH_OF_GROUP {
                     g_row[m] = fmaf(dy_own, r4.at[j], g_row[m]);
-                    pv = fmaf(g_row[m], k4.at[j], pv);
                     ph = fmaf(g_row[m], b4.at[j], ph);
+                    pv = fmaf(g_row[m], k4.at[j], pv);
                 }
             }
             const float h_own = fold_state(ph), dv_own = fold_state(pv);
-            if (mine && q == 0) hs[t % 2][own] = h_own;
-            // Down the column.
+            EACH_GROUP {
+                const Four a4(&as[t][others + 4 * g]), w4(&ws[t][others + 4 * g]);
+                EACH_OF_GROUP g_row[m] = fmaf(h_own, -a4.at[j], g_row[m] * w4.at[j]);
+            }
+            // All four threads hold the same.
+            if (mine) hs[t][own] = h_own;
+            if (mine && q == 0) dv[(size_t)(t0 + t) * c + i] = dv_own;
+        }
+        __syncthreads();
+        // Down the columns.
+        for (u32 t = count; t-- > 0;) {
+            const float r_own = rs[t][own], w_own = ws[t][own], a_own = -as[t][own];
+            float before[HELD] = {};
+            if (SEGMENT > 1) EACH_TERM before[m % HELD] = t > 0 ? kept[t - 1][m % HELD][threadIdx.x] : first[m % HELD];
             float pr = 0.0f, pk = 0.0f, pb = 0.0f, pw = 0.0f, pa = 0.0f;
             EACH_GROUP {
-                const Four d4(&ds[t][others + 4 * g]), v4(&vs[t][others + 4 * g]), s4(&removed[t][others + 4 * g]);
+                const Four d4(&ds[t][others + 4 * g]), v4(&vs[t][others + 4 * g]);
+                const Four s4(&removed[t][others + 4 * g]), h4(&hs[t][others + 4 * g]);
                 EACH_OF_GROUP {
-                    const float d = d4.at[j];
                     const float old = SEGMENT > 1 ? before[m % HELD] : start[(size_t)4 * m * n];
-                    g_col[m] = fmaf(d, r_own, g_col[m]);
-                    pr = fmaf(SEGMENT > 1 ? after[m % HELD] : next(t, m, old), d, pr);
+                    g_col[m] = fmaf(d4.at[j], r_own, g_col[m]);
+                    pr = fmaf(SEGMENT > 1 ? after[m % HELD] : next(t, m, old), d4.at[j], pr);
                     pk = fmaf(g_col[m], v4.at[j], pk);
                     pb = fmaf(g_col[m], s4.at[j], pb);
                     pw = fmaf(g_col[m], old, pw);
-                }
-            }
-            __syncthreads();
-            const float w_own = ws[t][own], a_own = -as[t][own];
-            EACH_GROUP {
-                const Four h4(&hs[t % 2][others + 4 * g]), a4(&as[t][others + 4 * g]), w4(&ws[t][others + 4 * g]);
-                EACH_OF_GROUP {
-                    const float h = h4.at[j];
-                    pa = fmaf(SEGMENT > 1 ? before[m % HELD] : start[(size_t)4 * m * n], h, pa);
-                    g_col[m] = fmaf(h, a_own, g_col[m] * w_own);
-                    g_row[m] = fmaf(h_own, -a4.at[j], g_row[m] * w4.at[j]);
-                    if (SEGMENT > 1) after[m % HELD] = before[m % HELD];
+                    pa = fmaf(old, h4.at[j], pa);
+                    g_col[m] = fmaf(h4.at[j], a_own, g_col[m] * w_own);
+                    if (SEGMENT > 1) after[m % HELD] = old;
                 }
             }
             const float r_sum = fold_state(pr), k_sum = fold_state(pk), b_sum = fold_state(pb);
             const float w_sum = fold_state(pw), a_sum = fold_state(pa);
+            // Each thread stores one sum; the first also a second.
+            const float sum = q == 0 ? r_sum : q == 1 ? b_sum : q == 2 ? a_sum : w_sum;
             const size_t at = (size_t)(t0 + t) * c + i;
-            if (mine && q == 0) {
-                dr[at] = r_sum;
-                dk[at] = k_sum;
-            } else if (mine && q == 1) {
-                db[at] = b_sum;
-                dw[at] = w_sum;
-            } else if (mine && q == 2) {
-                da[at] = a_sum;
-                dv[at] = dv_own;
-            }
+            if (mine) mine_out[at] = sum;
+            if (mine && q == 0) dk[at] = k_sum;
         }
     }
 }
 
 // Overwrites y, sa and, where states is not null, the state before every SEGMENT-th token; b = kk a, the removal key is -kk.
 #define RECURRENCE(NAME, M, SEGMENT, EXACT)                                                                               \
-    extern "C" __global__ void __launch_bounds__(16 * M) recurrence_forward_##NAME(                                       \
+    extern "C" __global__ void __launch_bounds__(16 * M, 1) recurrence_forward_##NAME(                                       \
         const int* lanes, const float* r, const float* w, const float* k, const float* v, const float* kk,                \
         const float* b, float* y, float* sa, float* states, unsigned windows, unsigned tokens, unsigned heads,            \
         unsigned n) {                                                                                                     \
@@ -254,7 +253,7 @@ __device__ __forceinline__ void recurrence_backward(
         recurrence_forward<M, SEGMENT, EXACT>(                                                                            \
             r + at, w + at, k + at, v + at, kk + at, b + at, y + at, sa + at, kept, tokens, c, n);                        \
     }                                                                                                                     \
-    extern "C" __global__ void __launch_bounds__(16 * M) recurrence_backward_##NAME(                                      \
+    extern "C" __global__ void __launch_bounds__(16 * M, 1) recurrence_backward_##NAME(                                      \
         const int* lanes, const float* r, const float* w, const float* k, const float* v, const float* kk,                \
         const float* b, const float* sa, const float* states, const float* dy, float* dr, float* dw, float* dk,           \
         float* dv, float* da, float* db, unsigned windows, unsigned tokens, unsigned heads, unsigned n) {                 \
