@@ -142,5 +142,5 @@ __device__ __forceinline__ void product_tile(
     PRODUCT(product_columns_##SIZE, BM, BN, BK, TM, true, false)
 
 // Both have blocks of 128 threads. The small tile is for few lanes, where one block's time is the product's.
-PRODUCTS(wide, 64, 64, 16, 8)
+PRODUCTS(wide, 64, 64, 8, 8)
 PRODUCTS(small, 32, 32, 64, 2)
