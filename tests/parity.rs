@@ -17,8 +17,8 @@ fn all_golden_cases_hold() {
     let output = parity(golden());
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert_eq!(text.lines().count(), 20);
-    assert!(text.contains("\n19 cases: 19 hold, 0 fall short, 0 unusable (cpu, "), "{text}");
+    assert_eq!(text.lines().count(), 23);
+    assert!(text.contains("\n22 cases: 22 hold, 0 fall short, 0 unusable (cpu, "), "{text}");
 }
 
 #[test]

@@ -16,7 +16,12 @@ fn corpus(data: &Data) -> Result<CorpusInfo, String> {
     };
     // Two names of one content, as a copy has.
     let content = path.as_ref().map_or("builtin".into(), |p| p.to_string_lossy().replace("copy-of-", ""));
-    Ok(CorpusInfo { path, bytes: 1 << 20, digest: blake3::hash(content.as_bytes()).to_hex().to_string() })
+    Ok(CorpusInfo {
+        path,
+        bytes: 1 << 20,
+        digest: blake3::hash(content.as_bytes()).to_hex().to_string(),
+        entropy: None,
+    })
 }
 
 fn plan(text: &str) -> Plan {
@@ -102,6 +107,23 @@ fn a_copy_of_a_corpus_makes_no_runs_of_its_own() {
     let plan = plan(&sweep_text("[1]", "", "", "data = [\"a\", \"copy-of-a\"]"));
     assert_eq!((plan.configurations.len(), plan.runs.len()), (2, 2));
     assert!(plan.notes.iter().any(|note| note.contains("hold the same bytes")), "{:?}", plan.notes);
+}
+
+#[test]
+fn copies_of_two_corpora_keep_their_names_apart() {
+    let plan = plan(&sweep_text("[1]", "", "", "data = [\"a\", \"copy-of-a\", \"b\", \"copy-of-b\"]"));
+    let data: Vec<&str> = plan.configurations[1..].iter().map(|c| c.axes[0].value.as_str()).collect();
+    assert_eq!(data, ["a", "b"]);
+}
+
+#[test]
+fn a_shared_run_keeps_its_weights_if_one_of_its_arms_wants_them() {
+    let text = sweep_text("[1]", "", "", "")
+        .replace("\"sr4\"\nopt = \"sr4\"", "\"again\"\nopt = \"adamw\"\nsave_final = true");
+    let plan = plan(&text);
+    assert_eq!((plan.runs.len(), plan.configurations.len()), (1, 2));
+    assert!(plan.runs[0].settings.save_final);
+    assert_eq!(plan.configurations[0].runs, plan.configurations[1].runs);
 }
 
 #[test]

@@ -9,7 +9,7 @@ const CLOSED: f64 = 1e-9;
 const EXACT: f64 = 1e-12;
 
 fn golden() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/stats.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stats/golden.json");
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 

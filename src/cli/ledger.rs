@@ -36,13 +36,13 @@ impl Ledger for FolderLedger {
         };
         if let Err(error) = self.results.record_failure(&attempt(claim), &record) {
             // The failure itself is told to the user in any case.
-            tracing::warn!("{}", error.full_text());
+            eprintln!("warning: {}", error.full_text());
         }
     }
 
     fn publish(&self, run: &PlannedRun, publication: &Publication) -> Result<(), LedgerError> {
         let execution = Execution {
-            attempts: publication.attempts,
+            attempts: publication.claim.attempt,
             die: publication.die.to_string(),
             host: host_name(),
             device: "cpu".to_owned(),

@@ -30,12 +30,12 @@ enum Command {
     Run(run::RunArgs),
     Plan(plan::PlanArgs),
     Diff(diff::DiffArgs),
-    /// Trains what its controller assigns.
-    #[command(hide = true)]
-    Worker(worker::WorkerArgs),
     Parity(parity::ParityArgs),
     #[command(hide = true)]
     Bench(bench::BenchArgs),
+    /// Trains what its controller assigns.
+    #[command(hide = true)]
+    Worker(worker::WorkerArgs),
 }
 
 /// Parses the command line and runs the command.
@@ -46,9 +46,9 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::main(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Diff(args) => diff::run(args),
-        Command::Parity(args) => parity::run(&args),
         Command::Worker(args) => worker::main(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Parity(args) => parity::run(&args),
     }
 }
 

@@ -175,24 +175,16 @@ fn shapes(plan: &Plan) -> Vec<String> {
 fn describe_corpus(corpus: &CorpusInfo) -> String {
     let place = corpus.path.as_ref().map_or("builtin".to_owned(), |path| path.display().to_string());
     let digest = corpus.digest.get(..16).unwrap_or(&corpus.digest);
-    format!("{place}: {} bytes, blake3 {digest}...", corpus.bytes)
+    let entropy = corpus.entropy.map(|bits| format!(", true entropy {bits:.3} bits a byte")).unwrap_or_default();
+    format!("{place}: {} bytes, blake3 {digest}...{entropy}", corpus.bytes)
 }
 
 /// The first runs.
 fn order(runs: &[PlannedRun]) -> String {
     const MOST: usize = 4;
-    let first: Vec<String> = runs.iter().take(MOST).map(describe_run).collect();
+    let first: Vec<String> = runs.iter().take(MOST).map(PlannedRun::label).collect();
     let rest = if runs.len() > MOST { ", ..." } else { "" };
     first.join(", ") + rest
-}
-
-fn describe_run(run: &PlannedRun) -> String {
-    let mut text = run.arm.clone();
-    for value in &run.axes {
-        let _ = write!(text, " {}={}", value.axis, value.value);
-    }
-    let _ = write!(text, " seed={}", run.seed);
-    text
 }
 
 /// Three digits, a space and a decimal prefix, to be followed by a unit: `24.6 M`, `512 `.

@@ -107,6 +107,8 @@ impl RunError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Sweep(_) | Self::NoCuda | Self::Simd(_) | Self::Dies(DiesError::Zero(_)) => 2,
+            // Work is left that another controller holds.
+            Self::Store(StoreError::Held { .. }) => 75,
             Self::Dies(DiesError::Mask(_)) | Self::Store(_) | Self::Controller(_) => 1,
         }
     }
@@ -145,7 +147,10 @@ fn run(args: &RunArgs) -> Result<Conclusion, RunError> {
     let finished: Vec<bool> = loaded.states.iter().map(|state| state.result().is_some()).collect();
     let (plan, ledger) = (Arc::new(plan), Arc::new(FolderLedger { results: opened.results }));
     let summary = train(args, &plan, &finished, &dies, &ledger)?;
-    conclude(args, &plan, &ledger.results, &summary)?;
+    if !summary.at_once {
+        compare(args, &plan, &ledger.results)?;
+    }
+    say_how_to_go_on(&summary);
     Ok(summary.conclusion)
 }
 
@@ -165,6 +170,9 @@ fn say_what_is_there(plan: &Plan, opened: &Opened, loaded: &Loaded, dies: &CpuDi
     }
     loaded.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     plan.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    for entropy in plan.corpora.iter().filter_map(|corpus| corpus.entropy) {
+        eprintln!("note: the corpus's true entropy is {entropy:.3} bits a byte");
+    }
     if dies.shared {
         eprintln!(
             "note: {} dies of {} threads share {} cores",
@@ -198,7 +206,13 @@ fn train(
         dies: dies.cores.len().min(to_do),
     });
     if to_do == 0 {
-        return Ok(Summary { conclusion: Conclusion::Complete, finished: done, failed: Vec::new(), left: 0 });
+        return Ok(Summary {
+            conclusion: Conclusion::Complete,
+            finished: done,
+            failed: Vec::new(),
+            left: 0,
+            at_once: false,
+        });
     }
     let options = Options {
         cores: dies.cores.clone(),
@@ -246,8 +260,8 @@ fn colour() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Writes the tables, prints the closing table, and says how to go on.
-fn conclude(args: &RunArgs, plan: &Plan, results: &Results, summary: &Summary) -> Result<(), RunError> {
+/// Writes the tables and prints the closing one. Of a sweep that was stopped too: what there is, is a comparison.
+fn compare(args: &RunArgs, plan: &Plan, results: &Results) -> Result<(), RunError> {
     let loaded = results.load(plan)?;
     let analysis = write_tables(results, plan, &loaded)?;
     if !args.json {
@@ -256,6 +270,11 @@ fn conclude(args: &RunArgs, plan: &Plan, results: &Results, summary: &Summary) -
         // Whoever reads may have seen enough; the tables are written.
         let _ = std::io::stdout().lock().write_all(text.as_bytes());
     }
+    Ok(())
+}
+
+/// Says what is not done, and with which command it goes on.
+fn say_how_to_go_on(summary: &Summary) {
     match &summary.conclusion {
         Conclusion::Complete | Conclusion::Elsewhere => {}
         Conclusion::SomeFailed => {
@@ -268,7 +287,6 @@ fn conclude(args: &RunArgs, plan: &Plan, results: &Results, summary: &Summary) -
             eprintln!("{} left; to go on: {}", runs(summary.left), command(std::env::args_os()));
         }
     }
-    Ok(())
 }
 
 fn runs(count: usize) -> String {

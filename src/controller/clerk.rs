@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use crossbeam_channel::{Receiver, Sender};
@@ -51,8 +52,6 @@ pub struct Publication {
     pub claim: Claim,
     /// The result.
     pub outcome: Outcome,
-    /// Volatile: attempts of this run so far, this one included.
-    pub attempts: u32,
     /// Volatile: die.
     pub die: usize,
     /// Volatile: when the attempt was assigned.
@@ -95,6 +94,7 @@ enum Errand {
 /// Threads that run errands to the ledger and report to the controller's loop.
 pub(super) struct Clerks {
     errands: Sender<Errand>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 /// More than one, so that claims do not wait behind results whose bytes are on their way to the disk, and the
@@ -105,14 +105,23 @@ impl Clerks {
     /// Starts the threads; they end with the last sender of errands.
     pub(super) fn start(plan: &Arc<Plan>, ledger: &Arc<dyn Ledger>, inputs: &Sender<Input>) -> std::io::Result<Self> {
         let (errands, inbox) = crossbeam_channel::unbounded();
+        let mut threads = Vec::with_capacity(CLERKS);
         for number in 0..CLERKS {
             let (plan, ledger) = (Arc::clone(plan), Arc::clone(ledger));
             let (inbox, inputs) = (inbox.clone(), inputs.clone());
-            std::thread::Builder::new()
-                .name(format!("clerk {number}"))
-                .spawn(move || serve(&plan, ledger.as_ref(), &inbox, &inputs))?;
+            let thread = std::thread::Builder::new().name(format!("clerk {number}"));
+            threads.push(thread.spawn(move || serve(&plan, ledger.as_ref(), &inbox, &inputs))?);
         }
-        Ok(Self { errands })
+        Ok(Self { errands, threads })
+    }
+
+    /// Has all errands run to their end.
+    pub(super) fn finish(self) {
+        drop(self.errands);
+        for thread in self.threads {
+            // A clerk that panicked has said so on standard error; its claim or result is made again next time.
+            let _ = thread.join();
+        }
     }
 
     pub(super) fn claim(&self, run: usize) {
@@ -154,8 +163,7 @@ fn serve(plan: &Plan, ledger: &dyn Ledger, inbox: &Receiver<Errand>, inputs: &Se
                 Input::Published(run, ledger.publish(&plan.runs[run], &publication))
             }
         };
-        if inputs.send(report).is_err() {
-            return;
-        }
+        // The loop may have ended meanwhile; what was asked for is done all the same.
+        let _ = inputs.send(report);
     }
 }

@@ -39,6 +39,8 @@ pub struct Summary {
     pub failed: Vec<(usize, Failure)>,
     /// Runs without a result that were not given up.
     pub left: usize,
+    /// A second signal asked to end at once.
+    pub at_once: bool,
 }
 
 #[cfg(test)]

@@ -64,7 +64,14 @@ pub fn run(
     let clerks = Clerks::start(&plan, ledger, &sender).map_err(ControllerError::Thread)?;
     let mut state = State::new(plan, finished, options.cores.clone(), options.limits, Instant::now());
     let mut live = Live { options, clerks, sender, sink, processes: HashMap::new() };
-    Ok(turn(&mut state, &mut live, &inputs))
+    let summary = turn(&mut state, &mut live, &inputs);
+    let Live { clerks, .. } = live;
+    // Nobody listens any more: a clerk whose report does not fit must not wait for room.
+    drop(inputs);
+    if !summary.at_once {
+        clerks.finish();
+    }
+    Ok(summary)
 }
 
 /// The loop.
@@ -120,8 +127,11 @@ impl Effects for Live<'_> {
     }
 
     fn send(&mut self, worker: WorkerId, message: ToWorker) {
-        if let Some(process) = self.processes.get(&worker) {
-            process.send(&message);
+        if let Some(process) = self.processes.get(&worker)
+            && let Err(error) = process.send(&message)
+        {
+            // Without this message the worker would wait for ever.
+            let _ = self.sender.try_send(Input::Broken(worker, format!("a message cannot be sent to it: {error}")));
         }
     }
 

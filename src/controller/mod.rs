@@ -1,7 +1,7 @@
 //! The controller: claims runs, feeds workers, publishes results, and decides what a failure means.
 //!
-//! [`State`] has one owner and changes in one place, `handle`, which takes one [`Input`] at a time and acts through
-//! [`Effects`]. Threads that wait for pipes, processes, disks and signals only send inputs.
+//! `State` has one owner and changes in one place, `handle`, which takes one `Input` at a time and acts through
+//! `Effects`. Threads that wait for pipes, processes, disks and signals only send inputs.
 
 mod clerk;
 mod dies;

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::effects::{Input, WorkerId};
 use crate::event::{Cause, Failure, signal_name};
-use crate::protocol::{FromWorker, Lines, ToWorker, encode};
+use crate::protocol::{FromWorker, Lines, ToWorker, WireError, encode};
 
 /// How a worker's process is started.
 #[derive(Clone, Debug)]
@@ -144,12 +144,11 @@ impl Process {
     }
 
     /// Sends a message; a worker that does not read holds nobody up.
-    pub(super) fn send(&self, message: &ToWorker) {
-        match encode(message) {
-            // A writer that is gone has met a closed pipe: the worker's end is on its way.
-            Ok(line) => drop(self.outbox.send(line)),
-            Err(error) => tracing::error!(%error, "a message cannot be sent"),
-        }
+    pub(super) fn send(&self, message: &ToWorker) -> Result<(), WireError> {
+        let line = encode(message)?;
+        // A writer that is gone has met a closed pipe: the worker's end is on its way.
+        let _ = self.outbox.send(line);
+        Ok(())
     }
 
     /// Its process id.

@@ -302,6 +302,7 @@ impl State {
             })
             .collect();
         let finished = self.count(|state| *state == RunState::Finished);
-        Summary { conclusion, finished, left: self.runs.len() - finished - failed.len(), failed }
+        let at_once = self.stop.as_ref().is_some_and(|stop| stop.at_once);
+        Summary { conclusion, finished, left: self.runs.len() - finished - failed.len(), failed, at_once }
     }
 }

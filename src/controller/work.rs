@@ -120,7 +120,12 @@ impl State {
         };
         let found = self.plan.corpora.iter().find(|corpus| corpus.path.as_ref() == path);
         // A plan names the corpus of each of its runs; one that does not is caught by the digest.
-        found.cloned().unwrap_or_else(|| CorpusInfo { path: path.cloned(), bytes: 0, digest: String::new() })
+        found.cloned().unwrap_or_else(|| CorpusInfo {
+            path: path.cloned(),
+            bytes: 0,
+            digest: String::new(),
+            entropy: None,
+        })
     }
 
     /// A worker says that an attempt ended.
@@ -157,12 +162,10 @@ impl State {
                 self.early = Early::Over;
                 self.dies[die].faults.clear();
                 let at = self.at(busy.run, place.attempt, die);
-                let attempts = self.runs[busy.run].failures + 1;
                 fx.publish(Publication {
                     run: busy.run,
                     claim: busy.claim(),
                     outcome: (*outcome).clone(),
-                    attempts,
                     die,
                     started: busy.started,
                     ended: SystemTime::now(),

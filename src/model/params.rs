@@ -130,12 +130,13 @@ pub struct Param {
     pub init: Init,
     /// Its block's place in the execution order; 0 outside the blocks.
     pub depth: usize,
+    matrix: bool,
 }
 
 impl Param {
-    /// Whether it is a matrix, as weight decay on matrices only asks. (`r_k`, H by N, is a vector of channels.)
+    /// Whether it is a matrix, as weight decay on matrices only asks. (`r_k`, H by N, is a vector of channels; a matrix may have one row.)
     pub fn is_matrix(&self) -> bool {
-        self.id.rows > 1
+        self.matrix
     }
 }
 
@@ -164,12 +165,12 @@ struct Line<'a> {
 
 impl Layout<'_> {
     fn push(&mut self, line: Line) -> ParamId {
-        let (rows, cols) = match (line.class, line.shape) {
-            (_, &[n]) => (1, n),
+        let (rows, cols, matrix) = match line.shape {
+            &[n] => (1, n, false),
             // A head's vector of every head, side by side: one row of channels.
-            (Class::Continuous, &[heads, n]) if line.name == "r_k" => (1, heads * n),
-            (_, &[rows, cols]) => (rows, cols),
-            (_, shape) => unreachable!("tensors have one or two dimensions, not {shape:?}"),
+            &[heads, n] if line.name == "r_k" => (1, heads * n, false),
+            &[rows, cols] => (rows, cols, true),
+            shape => unreachable!("tensors have one or two dimensions, not {shape:?}"),
         };
         let id = ParamId { index: self.table.len(), start: self.end.next_multiple_of(ALIGN), rows, cols };
         self.end = id.range().end;
@@ -184,7 +185,7 @@ impl Layout<'_> {
         };
         let depth = self.block.map_or(0, |(_, depth)| depth);
         let shape = line.shape.to_vec();
-        self.table.push(Param { name, shape, id, class: line.class, ternary, init: line.init, depth });
+        self.table.push(Param { name, shape, id, class: line.class, ternary, init: line.init, depth, matrix });
         id
     }
 }
@@ -369,50 +370,5 @@ impl ModelParams {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::config::tests::default_config;
-    use super::*;
-
-    #[test]
-    fn the_default_model_has_the_reference_drivers_size() {
-        let params = ModelParams::new(&default_config());
-        assert_eq!(params.total(), 958_464);
-        assert_eq!(params.ternary_len, 786_432);
-        assert_eq!(params.scale_len, 4 * (4 * 128 + 512 + 128));
-    }
-
-    #[test]
-    fn tensors_lie_in_order_aligned_and_apart() {
-        let config = ModelConfig { c: 6, n_head: 2, head_size: 3, ffn: 10, lora: 5, n_attn: 2, ..default_config() };
-        let params = ModelParams::new(&config);
-        let mut end = 0;
-        for (i, p) in params.table.iter().enumerate() {
-            assert_eq!(p.id.index(), i);
-            assert_eq!(p.id.range().start % ALIGN, 0, "{p}");
-            assert!(p.id.range().start >= end, "{p}");
-            assert_eq!(p.shape.iter().product::<usize>(), p.id.len(), "{p}");
-            assert_eq!(p.ternary.is_some(), p.class == Class::Ternary, "{p}");
-            end = p.id.range().end;
-        }
-        assert!(params.arena_len >= end && params.arena_len.is_multiple_of(ALIGN));
-    }
-
-    #[test]
-    fn handles_and_names_agree() {
-        let params = ModelParams::new(&default_config());
-        let by_name = |name: &str| params.by_name(name).unwrap_or_else(|| panic!("no {name}")).id;
-        assert_eq!(by_name("rwkv1.ffn_value_w"), params.rwkv[1].ffn_value_w);
-        assert_eq!(by_name("attn0.receptance_w"), params.attn[0].receptance_w);
-        assert_eq!(by_name("head"), params.head);
-        assert!(params.by_name("rwkv3.x_r").is_none());
-    }
-
-    #[test]
-    fn matrices_are_those_of_more_than_one_row() {
-        let params = ModelParams::new(&default_config());
-        let vectors = ["rwkv0.r_k", "rwkv0.w0", "ln_out_b"];
-        let matrices = ["emb", "head", "rwkv0.w1", "attn0.key_w"];
-        assert!(vectors.iter().all(|n| !params.by_name(n).expect("a tensor").is_matrix()));
-        assert!(matrices.iter().all(|n| params.by_name(n).expect("a tensor").is_matrix()));
-    }
-}
+#[path = "params_tests.rs"]
+mod tests;

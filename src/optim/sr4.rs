@@ -10,8 +10,9 @@ use crate::backend::cpu::simd::simd;
 use crate::rng::{domain, first_word, unit24};
 use crate::settings::{ScaleInit, Settings};
 
-/// Moves are limited to this before they become integers: more than any accumulator's whole range would do nothing else.
-const MOVE_LIMIT: f32 = 14.0;
+/// Moves are limited to this, or to the accumulators' whole range where that is more, before they become integers: a longer move
+/// would end at the same rail.
+const MOVE_LIMIT: i32 = 14;
 /// Weights whose random numbers are made at a time.
 const BLOCK: usize = 32;
 
@@ -79,7 +80,7 @@ pub fn ternary(q: i8, theta: i32) -> i32 {
     i32::from(q >= theta) - i32::from(q <= -theta)
 }
 
-/// Largest integer not above x, for x within ±[`MOVE_LIMIT`]: only additions and moves of bits, which every vector
+/// Largest integer not above x, for x within the limit of moves: only additions and moves of bits, which every vector
 /// unit has. (`f32::floor` is a call on processors without SSE4.1, and a conversion by `as` checks its range.)
 #[inline(always)]
 fn floor(x: f32) -> i32 {
@@ -93,13 +94,14 @@ fn floor(x: f32) -> i32 {
 /// Moves a block of accumulators by gradients, scales and random numbers.
 #[inline(always)]
 fn move_block(q: &mut [i8; BLOCK], grad: &[f32; BLOCK], scale: &[f32; BLOCK], u: &[f32; BLOCK], rate: f64, clamp: i32) {
+    let limit = MOVE_LIMIT.max(2 * clamp) as f32;
     // Two loops: the first is in f64, half as many to a vector.
     let mut x = [0.0f32; BLOCK];
     for i in 0..BLOCK {
         x[i] = (-rate * f64::from(grad[i] * scale[i])) as f32;
     }
     for i in 0..BLOCK {
-        let moved = floor((x[i] + u[i]).clamp(-MOVE_LIMIT, MOVE_LIMIT));
+        let moved = floor((x[i] + u[i]).clamp(-limit, limit));
         // Not `clamp`, whose check of its bounds stands in the way of vectors.
         q[i] = (i32::from(q[i]) + moved).max(-clamp).min(clamp) as i8;
     }

@@ -2,6 +2,7 @@
 
 use super::CorpusInfo;
 use crate::data::Corpus;
+use crate::data::builtin::Builtin;
 use crate::settings::Data;
 
 /// The [`Resolver`](super::Resolver) of everyday use: opens the corpus, relative paths from the working directory, and
@@ -15,5 +16,10 @@ pub fn open(data: &Data) -> Result<CorpusInfo, String> {
         Data::Builtin => None,
     };
     let corpus = Corpus::open(data).map_err(|error| error.to_string())?;
-    Ok(CorpusInfo { path, bytes: corpus.len() as u64, digest: corpus.digest().to_hex().to_string() })
+    Ok(CorpusInfo {
+        path,
+        bytes: corpus.len() as u64,
+        digest: corpus.digest().to_hex().to_string(),
+        entropy: corpus.generator().map(Builtin::entropy_bits_per_byte),
+    })
 }

@@ -53,12 +53,12 @@ pub(super) fn merge(
     let mut kept: Vec<&Point<'_>> = Vec::new();
     for Resolved { point, runs } in resolved {
         let ids: Vec<RunId> = runs.iter().map(|(id, _, _)| *id).collect();
-        let axes = axis_values(&arms[point.arm], point, &runs[0].1);
         if let Some(&i) = first.get(&(point.arm, ids.clone())) {
             told.equal(kept[i], point, &runs[0].1);
-            join(&mut merged[i], axes, runs);
+            join(&mut merged[i], runs);
             continue;
         }
+        let axes = axis_values(&arms[point.arm], point, &runs[0].1);
         first.insert((point.arm, ids), merged.len());
         kept.push(point);
         merged.push(Merged { arm: point.arm, name: arms[point.arm].arm.name.clone(), axes, runs });
@@ -77,10 +77,9 @@ pub(super) fn merge(
     (axes, merged)
 }
 
-/// Joins an equal point to a configuration: a run is left out only where every one of the points leaves it out, and an
-/// axis in which they differ tells nothing.
-fn join(into: &mut Merged, axes: Vec<AxisValue>, runs: Vec<(RunId, Settings, bool)>) {
-    into.axes.retain(|value| axes.contains(value));
+/// Joins an equal point to a configuration, which keeps its name: a run is left out only where every one of the points
+/// leaves it out.
+fn join(into: &mut Merged, runs: Vec<(RunId, Settings, bool)>) {
     for ((_, kept, excluded), (_, settings, also)) in into.runs.iter_mut().zip(runs) {
         *excluded &= also;
         kept.save_final |= settings.save_final;

@@ -119,7 +119,7 @@ pub struct Compare {
 }
 
 /// A corpus that runs of the plan read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CorpusInfo {
     /// Absolute path; absent for the built-in generator.
     pub path: Option<PathBuf>,
@@ -127,6 +127,9 @@ pub struct CorpusInfo {
     pub bytes: u64,
     /// blake3 of the bytes, hexadecimal.
     pub digest: String,
+    /// True entropy, bits a byte, where it is known: the built-in generator's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entropy: Option<f64>,
 }
 
 /// What to do about the machine: the `[run]` table, which changes no number.

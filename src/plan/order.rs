@@ -51,11 +51,16 @@ pub(super) fn order(
     let fractions = fractions(&merged, &shapes);
     let mut first_of: HashMap<RunId, usize> = HashMap::new();
     let mut places: Vec<Place> = Vec::new();
+    // What one arm wants kept is kept, though the run counts for another too.
+    let mut saved: HashSet<RunId> = HashSet::new();
     let mut shared: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     for (configuration, m) in merged.iter().enumerate() {
-        for (seed, (id, _, excluded)) in m.runs.iter().enumerate() {
+        for (seed, (id, settings, excluded)) in m.runs.iter().enumerate() {
             if *excluded {
                 continue;
+            }
+            if settings.save_final {
+                saved.insert(*id);
             }
             let place = Place { shape: shapes[configuration], seed, fraction: fractions[configuration], configuration };
             match first_of.get(id) {
@@ -72,9 +77,14 @@ pub(super) fn order(
     }
     notes.extend(shared.into_iter().map(|(arms, runs)| shared_note(&merged, arms, runs)));
     places.sort_unstable();
-    let runs: Vec<PlannedRun> = places.iter().map(|place| planned(&merged, seeds, place)).collect();
+    let mut runs: Vec<PlannedRun> = places.iter().map(|place| planned(&merged, seeds, place)).collect();
+    for run in &mut runs {
+        run.settings.save_final |= saved.contains(&run.id);
+    }
     let configurations = listed(&merged, &runs);
     assert_eq!(runs.len(), first_of.len(), "every run is planned once");
+    let labels: HashSet<_> = configurations.iter().map(|c| (&c.arm, &c.axes)).collect();
+    assert_eq!(labels.len(), configurations.len(), "no two configurations look alike");
     let named: HashSet<&str> = runs.iter().map(|run| run.folder.as_str()).collect();
     assert_eq!(named.len(), runs.len(), "every run has a folder of its own");
     (runs, configurations)

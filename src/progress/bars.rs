@@ -102,3 +102,28 @@ impl Sink for Bars {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::At;
+    use crate::testing;
+
+    #[test]
+    fn a_die_has_a_line_in_columns() {
+        let plan = testing::plan(&[("adamw", &[])], &[1]);
+        let began = Instant::now();
+        let mut board = Board::new(&plan, &[false]);
+        let at = At { run: plan.runs[0].id, attempt: 2, die: 0, label: "adamw seed=1".into() };
+        let results = "results/s".into();
+        board.apply(began, &Event::SweepStarted { sweep: "s".into(), results, runs: 1, finished: 0, dies: 1 });
+        assert!(board.on(0).is_none());
+        let started = Event::AttemptStarted { at: at.clone(), steps: 100, tokens_per_step: 64, shape: 0 };
+        board.apply(began, &started);
+        assert_eq!(describe(board.on(0).unwrap(), 14), "adamw seed=1    step   0/100  attempt 2");
+        let row = testing::row(49, 2.5, 1.0);
+        board.apply(began + Duration::from_secs(2), &Event::Logged { at, row });
+        let line = describe(board.on(0).unwrap(), 14);
+        assert_eq!(line, "adamw seed=1    step  50/100  val_bpb 2.5000  1.6k tok/s  attempt 2");
+    }
+}

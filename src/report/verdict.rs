@@ -4,6 +4,8 @@
 //! on the test split, paired by seed, by the sign-flip p, Holm-corrected over the other arms. All else is
 //! exploratory.
 
+use rayon::prelude::*;
+
 use super::analysis::ConfigurationResults;
 use super::metric::better;
 use super::wording;
@@ -199,7 +201,7 @@ fn explore(plan: &Plan, results: &[ConfigurationResults], baseline: Option<usize
         return Vec::new();
     };
     let reference = results[baseline].values();
-    let others = (0..results.len()).filter(|index| *index != baseline);
+    let others = (0..results.len()).into_par_iter().filter(|index| *index != baseline);
     let compare_one = |index: usize| {
         let pairing = pair_by_seed(&reference, &results[index].values());
         compare(index, &pairing, better(plan.compare.metric))

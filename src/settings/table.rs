@@ -19,6 +19,11 @@ const fn size(max: u64) -> Kind {
     Kind::Int { min: 1, max }
 }
 
+/// A side of a matrix: with one row it would be taken for a vector.
+const fn side(max: u64) -> Kind {
+    Kind::Int { min: 2, max }
+}
+
 const NOT_NEGATIVE: Kind = Kind::Float(Included(0.0), Unbounded);
 const POSITIVE: Kind = Kind::Float(Excluded(0.0), Unbounded);
 const MOMENT: Kind = Kind::Float(Included(0.0), Excluded(1.0));
@@ -57,7 +62,7 @@ pub static TABLE: &[Setting] = &[
     row!(@ "preset", None, Model, Kind::Word(Preset::WORDS), Text("standard"),
         "Which defaults hold; a setting that is given wins over them.", changes_numbers: false),
     // Model
-    row!("C", c, Model, size(65_536), Int(128), "Channels; `n_head * head_size` must equal it."),
+    row!("C", c, Model, side(65_536), Int(128), "Channels; `n_head * head_size` must equal it."),
     row!("n_head", n_head, Model, size(4_096), Int(4), "Heads of a block."),
     row!("head_size", head_size, Model, size(4_096), Int(32), "Channels of a head."),
     row!("n_rwkv", n_rwkv, Model, Kind::Int { min: 0, max: 1_024 }, Int(3), "RWKV-7 blocks."),
@@ -69,8 +74,8 @@ pub static TABLE: &[Setting] = &[
         Int(1),
         "Attention blocks, spread evenly behind the RWKV-7 blocks."
     ),
-    row!("ffn", ffn, Model, size(1 << 20), Int(512), "Width of the channel mix."),
-    row!("lora", lora, Model, size(65_536), Int(32), "Rank of the low-rank projections of RWKV-7 blocks.",
+    row!("ffn", ffn, Model, side(1 << 20), Int(512), "Width of the channel mix."),
+    row!("lora", lora, Model, side(65_536), Int(32), "Rank of the low-rank projections of RWKV-7 blocks.",
         is_read: |s| s.n_rwkv > 0),
     row!("seq_len", seq_len, Model, size(1 << 20), Int(512), "Tokens (bytes) of a window."),
     row!("chunk_size", chunk_size, Model, size(1 << 20), Same("seq_len"),

@@ -90,7 +90,7 @@ impl RunFile {
     }
 }
 
-/// attempt-<n>/failure.json: why an attempt gave no result.
+/// An attempt's failure.json: why an attempt gave no result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptFailure {
     /// Kind of the failure, one word.

@@ -41,12 +41,15 @@ impl<'i> Reader<'i> {
     pub fn request(&mut self, root: &DeTable<'i>) -> Request {
         let parts = self.parts(root);
         let name = self.sweep_name(parts.name);
-        let seeds = parts.seeds.map_or_else(|| vec![Settings::default().seed], |item| self.seeds(item));
+        let mut seeds = parts.seeds.map(|item| self.seeds(item)).unwrap_or_default();
+        if seeds.is_empty() {
+            // None given, or all at fault: the rest is judged with the trainer's own.
+            seeds.push(Settings::default().seed);
+        }
         let base = parts.base.as_ref().map(|(_, item)| self.base(item)).unwrap_or_default();
         let tables = parts.arm.map(|item| self.arm_tables(item)).unwrap_or_default();
-        if !self.meant.contains(&"arm")
-            && parts.arm.is_none_or(|item| item.get_ref().as_array().is_some_and(|list| list.is_empty()))
-        {
+        let no_arm = parts.arm.is_none_or(|item| item.get_ref().as_array().is_some_and(|list| list.is_empty()));
+        if no_arm && !self.meant.contains(&"arm") {
             let fault = Fault::of_file("the sweep has no arms");
             self.absent(fault.help("add at least one table headed by `[[arm]]`, with a `name`"));
         }
@@ -98,6 +101,9 @@ impl<'i> Reader<'i> {
 
     fn sweep_name(&mut self, item: Option<&Item<'i>>) -> String {
         let Some(item) = item else {
+            if self.meant.contains(&"name") {
+                return String::new();
+            }
             let fault =
                 Fault::of_file("the sweep has no name").help("add a line such as `name = \"sr4-vs-adamw\"` at the top");
             self.absent(fault.help("results go to the folder results/<name>"));

@@ -177,7 +177,7 @@ impl Run {
         let (lr, grad_norm) = team.enter(|| self.update(step, loss, skip));
         self.update_time = began.elapsed();
         self.step += 1;
-        if step % self.settings.eval_every != 0 && self.step != self.settings.steps {
+        if !step.is_multiple_of(self.settings.eval_every) && self.step != self.settings.steps {
             return Progress::Stepped { step };
         }
         self.log(step, loss, lr, grad_norm)

@@ -147,7 +147,7 @@ mod tests {
             place: Place { lane: 0, run: RunId::from_bits(1), attempt: 1 },
             folder: "/nowhere".into(),
             settings,
-            corpus: CorpusInfo { path: None, bytes: 0, digest: digest.into() },
+            corpus: CorpusInfo { path: None, bytes: 0, digest: digest.into(), entropy: None },
         }
     }
 

@@ -1,6 +1,7 @@
 //! An attention block: attention and channel mix, forward and backward, over tiles of rows and over heads.
 
 use super::attention::{self, Head, HeadGrads, Shape};
+use super::buffer::Buffer;
 use super::channel_mix::{ChannelMix, ChannelMixIds};
 use super::context::{Context, Norm, NormTiles};
 use super::gradients::{self, MatrixGrad, Packs};
@@ -11,33 +12,33 @@ use crate::model::{AttnParams, ModelConfig};
 /// An attention block and what it keeps for its backward pass. Buffers are [R, C] unless their line says otherwise.
 pub struct AttnBlock {
     p: AttnParams,
-    q: Vec<f32>,
-    k: Vec<f32>,
-    v: Vec<f32>,
+    q: Buffer,
+    k: Buffer,
+    v: Buffer,
     /// Head-major [B·H, T, N].
-    y: Vec<f32>,
+    y: Buffer,
     /// y, row-major.
-    o: Vec<f32>,
+    o: Buffer,
     /// Shares, [B·H, T, T].
-    shares: Vec<f32>,
+    shares: Buffer,
     ffn: ChannelMix,
 }
 
 /// Buffers of the backward pass that blocks use one after the other, [R, C].
 pub struct AttnScratch {
-    dmid: Vec<f32>,
-    dy: Vec<f32>,
+    dmid: Buffer,
+    dy: Buffer,
     /// Head-major.
-    heads: [Vec<f32>; 3],
+    heads: [Buffer; 3],
     /// Row-major: q, k, v.
-    dqkv: [Vec<f32>; 3],
+    dqkv: [Buffer; 3],
     packs: Packs,
 }
 
 impl AttnScratch {
     /// Buffers for at most `rows` rows.
     pub fn new(config: &ModelConfig, rows: usize) -> Self {
-        let c = || vec![0.0; rows * config.c];
+        let c = || Buffer::zeros(rows * config.c);
         Self {
             dmid: c(),
             dy: c(),
@@ -77,7 +78,7 @@ impl AttnBlock {
     /// Block of the tensors `p`, for at most `windows` windows.
     pub fn new(config: &ModelConfig, p: &AttnParams, windows: usize) -> Self {
         let rows = windows * config.seq_len;
-        let c = || vec![0.0; rows * config.c];
+        let c = || Buffer::zeros(rows * config.c);
         let ffn = ChannelMixIds { ln: (p.ln2_w, p.ln2_b), x_k: p.ffn_x_k, key: p.ffn_key_w, value: p.ffn_value_w };
         Self {
             p: p.clone(),
@@ -86,7 +87,7 @@ impl AttnBlock {
             v: c(),
             y: c(),
             o: c(),
-            shares: vec![0.0; rows * config.n_head * config.seq_len],
+            shares: Buffer::zeros(rows * config.n_head * config.seq_len),
             ffn: ChannelMix::new(ffn, rows),
         }
     }
@@ -161,7 +162,7 @@ impl AttnBlock {
         ctx: &Context<'_>,
         norm: &mut Norm,
         s: &mut AttnScratch,
-        (dx, dnext): (&mut Vec<f32>, &mut Vec<f32>),
+        (dx, dnext): (&mut Buffer, &mut Buffer),
         grads: &mut [f32],
     ) {
         let c = ctx.config.c;

@@ -1,5 +1,6 @@
 //! The channel mix that ends every block: x + relu(shift(LN2(x))·W_key)²·W_value.
 
+use super::buffer::Buffer;
 use super::context::{ColumnSums, Context, Norm, NormTiles};
 use super::gradients::MatrixGrad;
 use super::rows;
@@ -24,11 +25,11 @@ pub struct ChannelMix {
     ids: ChannelMixIds,
     /// The layer norm before it, which the mixer before it fills.
     pub norm: Norm,
-    xk: Vec<f32>,
-    rl: Vec<f32>,
-    act: Vec<f32>,
-    dh: Vec<f32>,
-    dxk: Vec<f32>,
+    xk: Buffer,
+    rl: Buffer,
+    act: Buffer,
+    dh: Buffer,
+    dxk: Buffer,
     sums: ColumnSums,
 }
 
@@ -39,11 +40,11 @@ impl ChannelMix {
         Self {
             ids,
             norm: Norm::new(ids.ln.0, ids.ln.1, rows),
-            xk: vec![0.0; rows * c],
-            rl: vec![0.0; rows * f],
-            act: vec![0.0; rows * f],
-            dh: vec![0.0; rows * f],
-            dxk: vec![0.0; rows * c],
+            xk: Buffer::zeros(rows * c),
+            rl: Buffer::zeros(rows * f),
+            act: Buffer::zeros(rows * f),
+            dh: Buffer::zeros(rows * f),
+            dxk: Buffer::zeros(rows * c),
             sums: ColumnSums::new(&[ids.x_k], rows),
         }
     }

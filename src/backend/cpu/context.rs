@@ -1,5 +1,6 @@
 //! What every block's pass reads, and the pieces that blocks share.
 
+use super::buffer::Buffer;
 use super::product::{Left, Packed, product};
 use super::rows::{self, Window};
 use super::simd::Level;
@@ -120,11 +121,11 @@ pub struct Norm {
     /// Bias.
     pub b: ParamId,
     /// Normalised input [R, C].
-    pub xhat: Vec<f32>,
+    pub xhat: Buffer,
     /// Output [R, C].
-    pub y: Vec<f32>,
-    /// 1/deviation [R].
-    pub rs: Vec<f32>,
+    pub y: Buffer,
+    /// 1/deviation `[R]`.
+    pub rs: Buffer,
     sums: ColumnSums,
 }
 
@@ -135,9 +136,9 @@ impl Norm {
         Self {
             w,
             b,
-            xhat: vec![0.0; len],
-            y: vec![0.0; len],
-            rs: vec![0.0; rows],
+            xhat: Buffer::zeros(len),
+            y: Buffer::zeros(len),
+            rs: Buffer::zeros(rows),
             sums: ColumnSums::new(&[w, b], rows),
         }
     }
@@ -218,13 +219,13 @@ impl NormBackward<'_> {
 /// Column sums of vectors' gradients, by chunks of rows (S3), until they are folded.
 pub struct ColumnSums {
     ids: Vec<ParamId>,
-    buffers: Vec<Vec<f32>>,
+    buffers: Vec<Buffer>,
 }
 
 impl ColumnSums {
     /// Sums for the vectors `ids` over at most `rows` rows.
     pub fn new(ids: &[ParamId], rows: usize) -> Self {
-        let buffers = ids.iter().map(|id| vec![0.0; rows.div_ceil(COLUMN_CHUNK) * id.cols()]).collect();
+        let buffers = ids.iter().map(|id| Buffer::zeros(rows.div_ceil(COLUMN_CHUNK) * id.cols())).collect();
         Self { ids: ids.to_vec(), buffers }
     }
 

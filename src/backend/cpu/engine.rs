@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::attn_block::{AttnBlock, AttnScratch};
+use super::buffer::Buffer;
 use super::context::{Context, Norm, PackedWeights};
 use super::gradients::{self, MatrixGrad, Packs};
 use super::loss::cross_entropy;
@@ -47,12 +48,12 @@ pub struct Engine {
     blocks: Vec<Block>,
     /// The norm before each block, and the last one.
     norms: Vec<Norm>,
-    x: Vec<f32>,
-    logits: Vec<f32>,
-    nll: Vec<f32>,
+    x: Buffer,
+    logits: Buffer,
+    nll: Buffer,
     hits: Vec<u8>,
-    dx: Vec<f32>,
-    dnext: Vec<f32>,
+    dx: Buffer,
+    dnext: Buffer,
     rwkv_scratch: RwkvScratch,
     attn_scratch: AttnScratch,
     packs: Packs,
@@ -91,12 +92,12 @@ impl Engine {
             capacity: windows,
             blocks,
             norms,
-            x: vec![0.0; rows * config.c],
-            logits: vec![0.0; rows * VOCAB],
-            nll: vec![0.0; rows],
+            x: Buffer::zeros(rows * config.c),
+            logits: Buffer::zeros(rows * VOCAB),
+            nll: Buffer::zeros(rows),
             hits: vec![0; rows],
-            dx: vec![0.0; rows * config.c],
-            dnext: vec![0.0; rows * config.c],
+            dx: Buffer::zeros(rows * config.c),
+            dnext: Buffer::zeros(rows * config.c),
             rwkv_scratch: RwkvScratch::new(config, rows),
             attn_scratch: AttnScratch::new(config, rows),
             packs: Packs::default(),
@@ -148,7 +149,7 @@ impl Engine {
         self.packed.pack(&self.team, &self.params, weights, gradients);
     }
 
-    /// Loss and hits of each window of `inputs` [B·T] against `targets` [B·T], with the weights last loaded.
+    /// Loss and hits of each window of `inputs` `[B·T]` against `targets` `[B·T]`, with the weights last loaded.
     ///
     /// # Panics
     /// More windows than there is room for, or not whole windows.

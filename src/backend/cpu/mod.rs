@@ -2,6 +2,7 @@
 
 pub mod attention;
 pub mod attn_block;
+pub mod buffer;
 pub mod channel_mix;
 pub mod context;
 pub mod engine;

@@ -3,6 +3,7 @@
 //! The right-hand matrix is packed into panels of [`PANEL`] columns; the left-hand one is read where it lies, by rows or by columns.
 //! Every path (AVX-512, AVX2, portable) forms each output by the same operations in the same order.
 
+use super::buffer::Buffer;
 use super::simd::Level;
 use super::vector::Vector;
 use crate::arith::sums::PRODUCT_CHUNK;
@@ -13,7 +14,7 @@ pub const PANEL: usize = 32;
 /// A right-hand matrix [k, n] in panels of [`PANEL`] columns: panel p holds, for each k, columns p·32 to p·32+31 (0 beyond n).
 #[derive(Clone, Debug, Default)]
 pub struct Packed {
-    panels: Vec<f32>,
+    panels: Buffer,
     k: usize,
     n: usize,
 }
@@ -21,7 +22,7 @@ pub struct Packed {
 impl Packed {
     /// Room for a matrix [k, n].
     pub fn new(k: usize, n: usize) -> Self {
-        Self { panels: vec![0.0; n.div_ceil(PANEL) * PANEL * k], k, n }
+        Self { panels: Buffer::zeros(n.div_ceil(PANEL) * PANEL * k), k, n }
     }
 
     /// Packs `b` [k, n], row-major with `stride` floats from row to row.
@@ -44,7 +45,7 @@ impl Packed {
     /// Takes the shape [k, n] and packs `b`, row-major; the room is kept from call to call.
     pub fn repack(&mut self, b: &[f32], k: usize, n: usize) {
         (self.k, self.n) = (k, n);
-        self.panels.resize(n.div_ceil(PANEL) * PANEL * k, 0.0);
+        self.panels.set_len(n.div_ceil(PANEL) * PANEL * k);
         self.pack(b, n);
     }
 
@@ -121,7 +122,7 @@ pub fn product(level: Level, a: Left<'_>, b: &Packed, out: &mut [f32]) {
 /// # Panics
 /// A matrix is smaller than its shape says, or `part` is not a part of the product.
 pub fn product_part(level: Level, a: Left<'_>, b: &Packed, part: Part, out: &mut [f32]) {
-    assert!(part.from % PRODUCT_CHUNK == 0 && part.from <= part.to && part.to <= b.k, "terms of a product");
+    assert!(part.from.is_multiple_of(PRODUCT_CHUNK) && part.from <= part.to && part.to <= b.k, "terms of a product");
     assert!(part.columns <= b.n && part.columns <= part.out_row, "columns of a product");
     if a.rows == 0 || part.columns == 0 {
         return;
@@ -214,6 +215,7 @@ impl Block {
         // SAFETY: the caller's promise; the panel holds PANEL floats for each of `depth` steps.
         unsafe {
             let mut acc = [[V::splat(0.0); NV]; R];
+            let mut thirds: [*const f32; 4] = std::array::from_fn(|third| left.wrapping_add(3 * third * self.row));
             for k in 0..self.depth {
                 let from = self.b.add(k * PANEL);
                 let mut right = [V::splat(0.0); NV];
@@ -221,11 +223,13 @@ impl Block {
                     *right = load(from.add(v * V::WIDTH));
                 }
                 for (r, acc) in acc.iter_mut().enumerate() {
-                    let value = V::splat(*left.add(r * self.row + k * self.step));
+                    // Three rows share a pointer, the most that addresses of one stride reach without arithmetic.
+                    let value = V::splat(*thirds[r / 3].add(r % 3 * self.row));
                     for (acc, right) in acc.iter_mut().zip(right) {
                         *acc = V::fma(value, right, *acc);
                     }
                 }
+                thirds = thirds.map(|third| third.wrapping_add(self.step));
             }
             for (r, acc) in acc.iter().enumerate() {
                 let to = to.add(r * self.out_row);

@@ -1,6 +1,6 @@
 //! The RWKV-7 recurrence of one head, forward and backward.
 //!
-//! The state S[i][j] has value channels i and key channels j. Sums over either have shape S4: four partial sums over channels that are
+//! The state `S[i][j]` has value channels i and key channels j. Sums over either have shape S4: four partial sums over channels that are
 //! equal modulo 4. Vectors run over the other index, in blocks that keep their partial sums in registers. The forward pass keeps S transposed, so that sums over j run down its rows; the backward pass keeps its gradient G in
 //! both forms, since it sums over i and over j: twice the cheap element-wise work in place of sums across a vector register.
 
@@ -110,7 +110,7 @@ macro_rules! rows_by_four {
     }};
 }
 
-/// A token's vectors, each [N].
+/// A token's vectors, each `[N]`.
 #[derive(Clone, Copy)]
 struct Token<'a> {
     r: &'a [f32],
@@ -192,8 +192,7 @@ fn gather<V: Vector>(
     g: &mut [f32],
     states: (&[f32], &[f32]),
     token: Token<'_>,
-    dy: &[f32],
-    sa: &[f32],
+    (dy, sa): (&[f32], &[f32]),
     out: [&mut [f32]; 4],
 ) {
     let (before, after) = states;
@@ -290,7 +289,7 @@ fn backward_n<V: Vector>(
             let (dr, dk) = (&mut grads.r[out.clone()], &mut grads.k[out.clone()]);
             let (db, dw) = (&mut grads.b[out.clone()], &mut grads.w[out.clone()]);
             let (dv, da) = (&mut grads.v[out.clone()], &mut grads.a[out]);
-            by_blocks!(V, n, gather(n, g, states, token, dy, sa, [&mut *dr, &mut *dk, &mut *db, &mut *dw]));
+            by_blocks!(V, n, gather(n, g, states, token, (dy, sa), [&mut *dr, &mut *dk, &mut *db, &mut *dw]));
             by_blocks!(V, n, gather_transposed(n, gt, token, dy, dv, h));
             by_blocks!(V, n, decay(n, g, states.0, token, h, da));
             by_blocks!(V, n, decay_transposed(n, gt, token, h));

@@ -24,13 +24,13 @@ impl Window {
     #[inline(always)]
     fn with_previous<'a>(&self, all: &'a [f32], row: usize) -> (&'a [f32], Option<&'a [f32]>) {
         let here = &all[row * self.width..(row + 1) * self.width];
-        let previous = (row % self.tokens != 0).then(|| &all[(row - 1) * self.width..row * self.width]);
+        let previous = (!row.is_multiple_of(self.tokens)).then(|| &all[(row - 1) * self.width..row * self.width]);
         (here, previous)
     }
 }
 
 simd! {
-    /// Layer norm over rows x [rows, C]: xhat = (x - mean)·rs, y = xhat·w + b, rs [rows].
+    /// Layer norm over rows x [rows, C]: xhat = (x - mean)·rs, y = xhat·w + b, rs `[rows]`.
     pub fn layer_norm(x: &[f32], w: &[f32], b: &[f32], xhat: &mut [f32], y: &mut [f32], rs: &mut [f32]) {
         let c = w.len();
         let rows = x.chunks_exact(c).zip(xhat.chunks_exact_mut(c)).zip(y.chunks_exact_mut(c)).zip(rs);
@@ -86,7 +86,7 @@ simd! {
         }
     }
 
-    /// Adds up the chunks' sums of [`column_sums`] or [`column_dots`]: out [C].
+    /// Adds up the chunks' sums of [`column_sums`] or [`column_dots`]: out `[C]`.
     pub fn fold_chunks(chunks: &[f32], out: &mut [f32]) {
         let c = out.len();
         out.copy_from_slice(&chunks[..c]);
@@ -145,7 +145,7 @@ simd! {
         for (i, du) in du.chunks_exact_mut(c).enumerate() {
             let row = window.first + i;
             let here = &dxc[row * c..(row + 1) * c];
-            if (row + 1) % window.tokens == 0 {
+            if (row + 1).is_multiple_of(window.tokens) {
                 for i in 0..c {
                     du[i] = here[i] * (1.0 - mix[i]);
                 }
@@ -172,7 +172,7 @@ simd! {
                 }
                 du[i] = own;
             }
-            if (row + 1) % window.tokens != 0 {
+            if !(row + 1).is_multiple_of(window.tokens) {
                 let next = dxc.map(|d| &d[(row + 1) * c..(row + 2) * c]);
                 for i in 0..c {
                     let mut from_next = next[0][i] * mix[0][i];

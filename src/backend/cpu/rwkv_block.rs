@@ -1,5 +1,6 @@
 //! An RWKV-7 block: time mix and channel mix, forward and backward, over tiles of rows and over heads.
 
+use super::buffer::Buffer;
 use super::channel_mix::{ChannelMix, ChannelMixIds};
 use super::context::{ColumnSums, Context, Norm, NormTiles};
 use super::gradients::{self, MatrixGrad, Packs};
@@ -29,79 +30,79 @@ pub struct RwkvBlock {
     p: RwkvParams,
     /// Whether it is the first RWKV block, whose values the others mix in.
     first: bool,
-    mixed: [Vec<f32>; 6],
-    r: Vec<f32>,
-    k0: Vec<f32>,
-    v0: Vec<f32>,
-    v: Vec<f32>,
+    mixed: [Buffer; 6],
+    r: Buffer,
+    k0: Buffer,
+    v0: Buffer,
+    v: Buffer,
     /// [R, D] each: tanh, plain, sigmoid, plain.
-    hw: Vec<f32>,
-    ha: Vec<f32>,
-    hg: Vec<f32>,
-    hv: Vec<f32>,
-    sw: Vec<f32>,
-    w: Vec<f32>,
-    a: Vec<f32>,
-    g: Vec<f32>,
-    vs: Vec<f32>,
+    hw: Buffer,
+    ha: Buffer,
+    hg: Buffer,
+    hv: Buffer,
+    sw: Buffer,
+    w: Buffer,
+    a: Buffer,
+    g: Buffer,
+    vs: Buffer,
     /// [R, H].
-    norm: Vec<f32>,
-    kk: Vec<f32>,
-    k: Vec<f32>,
-    b: Vec<f32>,
+    norm: Buffer,
+    kk: Buffer,
+    k: Buffer,
+    b: Buffer,
     /// Head-major [B·H, T, N], as is sa.
-    y: Vec<f32>,
-    sa: Vec<f32>,
+    y: Buffer,
+    sa: Buffer,
     /// States of segments, [B·H, segments, N, N].
-    states: Vec<f32>,
-    yhat: Vec<f32>,
+    states: Buffer,
+    yhat: Buffer,
     /// [R, H], as is the bonus.
-    rs: Vec<f32>,
-    bonus: Vec<f32>,
-    yb: Vec<f32>,
-    o: Vec<f32>,
+    rs: Buffer,
+    bonus: Buffer,
+    yb: Buffer,
+    o: Buffer,
     sums: ColumnSums,
     ffn: ChannelMix,
 }
 
 /// Buffers of the backward pass that blocks use one after the other. [R, C] unless their line says otherwise.
 pub struct RwkvScratch {
-    dmid: Vec<f32>,
-    dyb: Vec<f32>,
-    dg: Vec<f32>,
-    dy: Vec<f32>,
+    dmid: Buffer,
+    dyb: Buffer,
+    dg: Buffer,
+    dy: Buffer,
     /// [R, H].
-    dbonus: Vec<f32>,
+    dbonus: Buffer,
     /// Head-major: r, w, k, v, a, b.
-    recurrent: [Vec<f32>; 6],
-    dr: Vec<f32>,
-    dk0: Vec<f32>,
-    dv: Vec<f32>,
-    dz: Vec<f32>,
-    dza: Vec<f32>,
-    dzv: Vec<f32>,
+    recurrent: [Buffer; 6],
+    dr: Buffer,
+    dk0: Buffer,
+    dv: Buffer,
+    dz: Buffer,
+    dza: Buffer,
+    dzv: Buffer,
     /// [R, D] each.
-    dpw: Vec<f32>,
-    dha: Vec<f32>,
-    dpg: Vec<f32>,
-    dhv: Vec<f32>,
-    dmixed: [Vec<f32>; 6],
+    dpw: Buffer,
+    dha: Buffer,
+    dpg: Buffer,
+    dhv: Buffer,
+    dmixed: [Buffer; 6],
     /// Gradient of the first RWKV block's values, summed over the later ones.
-    pub dfirst: Vec<f32>,
+    pub dfirst: Buffer,
     packs: Packs,
 }
 
 impl RwkvScratch {
     /// Buffers for at most `rows` rows.
     pub fn new(config: &ModelConfig, rows: usize) -> Self {
-        let c = || vec![0.0; rows * config.c];
-        let d = || vec![0.0; rows * config.lora];
+        let c = || Buffer::zeros(rows * config.c);
+        let d = || Buffer::zeros(rows * config.lora);
         Self {
             dmid: c(),
             dyb: c(),
             dg: c(),
             dy: c(),
-            dbonus: vec![0.0; rows * config.n_head],
+            dbonus: Buffer::zeros(rows * config.n_head),
             recurrent: std::array::from_fn(|_| c()),
             dr: c(),
             dk0: c(),
@@ -124,9 +125,9 @@ impl RwkvBlock {
     /// Block of the tensors `p`, for at most `windows` windows.
     pub fn new(config: &ModelConfig, p: &RwkvParams, first: bool, windows: usize) -> Self {
         let rows = windows * config.seq_len;
-        let c = || vec![0.0; rows * config.c];
-        let d = || vec![0.0; rows * config.lora];
-        let h = || vec![0.0; rows * config.n_head];
+        let c = || Buffer::zeros(rows * config.c);
+        let d = || Buffer::zeros(rows * config.lora);
+        let h = || Buffer::zeros(rows * config.n_head);
         let states = recurrence::states_len(config.seq_len, config.head_size);
         let ids = summed(p);
         let ffn = ChannelMixIds { ln: (p.ln2_w, p.ln2_b), x_k: p.ffn_x_k, key: p.ffn_key_w, value: p.ffn_value_w };
@@ -136,24 +137,24 @@ impl RwkvBlock {
             mixed: std::array::from_fn(|_| c()),
             r: c(),
             k0: c(),
-            v0: if first { Vec::new() } else { c() },
+            v0: if first { Buffer::default() } else { c() },
             v: c(),
             hw: d(),
             ha: d(),
             hg: d(),
-            hv: if first { Vec::new() } else { d() },
+            hv: if first { Buffer::default() } else { d() },
             sw: c(),
             w: c(),
             a: c(),
             g: c(),
-            vs: if first { Vec::new() } else { c() },
+            vs: if first { Buffer::default() } else { c() },
             norm: h(),
             kk: c(),
             k: c(),
             b: c(),
             y: c(),
             sa: c(),
-            states: vec![0.0; windows * config.n_head * states],
+            states: Buffer::zeros(windows * config.n_head * states),
             yhat: c(),
             rs: h(),
             bonus: h(),
@@ -347,7 +348,7 @@ impl RwkvBlock {
         norm: &mut Norm,
         first_values: Option<&[f32]>,
         scratch: &mut RwkvScratch,
-        (dx, dnext): (&mut Vec<f32>, &mut Vec<f32>),
+        (dx, dnext): (&mut Buffer, &mut Buffer),
         grads: &mut [f32],
     ) {
         self.finish_backward(ctx, scratch, dx);
@@ -506,7 +507,7 @@ impl RwkvBlock {
             let dx = &mut dx.take(tile)[..n * c];
             dx.copy_from_slice(&s.dmid[all]);
             ctx.team.with_scratch(n * c, |du| {
-                let dxc = s.dmixed.each_ref().map(Vec::as_slice);
+                let dxc = s.dmixed.each_ref().map(|x| &**x);
                 rows::token_shift_backward6(ctx.level(), dxc, window, mixes, du);
                 norm.run(tile, du, dx);
             });

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
+use super::buffer::Buffer;
 use super::simd::Level;
 use crate::arith::sums::COLUMN_CHUNK;
 
@@ -14,7 +15,7 @@ pub const TILE: usize = 2 * COLUMN_CHUNK;
 pub struct Team {
     pool: Option<rayon::ThreadPool>,
     level: Level,
-    scratch: Mutex<Vec<Vec<f32>>>,
+    scratch: Mutex<Vec<Buffer>>,
 }
 
 impl Team {
@@ -54,10 +55,8 @@ impl Team {
     /// Lends `work` a buffer of `len` floats, whose content is unspecified.
     pub fn with_scratch<R>(&self, len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
         let mut buffer = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-        if buffer.len() < len {
-            buffer.resize(len, 0.0);
-        }
-        let result = work(&mut buffer[..len]);
+        buffer.set_len(len);
+        let result = work(&mut buffer);
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
         result
     }

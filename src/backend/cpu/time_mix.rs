@@ -36,7 +36,7 @@ impl Heads {
     }
 }
 
-/// Vectors of the block, each [C].
+/// Vectors of the block, each `[C]`.
 #[derive(Clone, Copy)]
 #[allow(missing_docs)] // the names are the formulas' own
 pub struct Vectors<'a> {

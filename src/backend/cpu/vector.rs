@@ -1,11 +1,11 @@
 //! Registers of floats, for kernels whose sums must stay in registers: what the compiler makes of plain loops is not sure to.
 //!
-//! A kernel is written once over [`Vector`] and built for each SIMD level by [`by_vector`]. Every lane does what a scalar would do, so
+//! A kernel is written once over [`Vector`] and built for each SIMD level by `by_vector`. Every lane does what a scalar would do, so
 //! that the bytes do not depend on the width.
 
 /// A register of floats.
 ///
-/// Implementations use instructions that not every processor has: only functions that [`by_vector`] builds may name one, and it calls them
+/// Implementations use instructions that not every processor has: only functions that `by_vector` builds may name one, and it calls them
 /// on processors that have them.
 pub trait Vector: Copy {
     /// Floats in it.

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::plan::Plan;
-use crate::report::write_tables;
+use crate::report::{analyse, write_tables};
 use crate::store::{LogWriter, Results};
 use crate::testing::{execution, finished, plan, row};
 
@@ -33,8 +33,15 @@ fn measure(seeds: u64, rows: u64) {
         let start = Instant::now();
         let loaded = results.load(&plan).unwrap();
         let read = start.elapsed();
+        analyse(&plan, &loaded);
+        let analysed = start.elapsed();
         write_tables(&results, &plan, &loaded).unwrap();
-        println!("{} runs x {rows} rows: read in {read:.2?}, all in {:.2?}", plan.runs.len(), start.elapsed());
+        let all = start.elapsed() - (analysed - read);
+        println!(
+            "{} runs x {rows} rows: read in {read:.2?}, analysed in {:.2?}, all in {all:.2?}",
+            plan.runs.len(),
+            analysed - read
+        );
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A sweep of two arms with three seeds each, and a corpus for it.
 pub struct Sweep {
@@ -75,7 +75,7 @@ metric = "val_bpb"
     /// Writes a script for scripted trainers, and gives the arguments that have it followed.
     pub fn script(&self, step_ms: u64, rules: &Value) -> Vec<String> {
         let path = self.path().join("script.json");
-        std::fs::write(&path, serde_json::json!({ "step_ms": step_ms, "rules": rules }).to_string()).unwrap();
+        std::fs::write(&path, json!({ "step_ms": step_ms, "rules": rules }).to_string()).unwrap();
         vec!["--script".into(), path.to_str().unwrap().into()]
     }
 
@@ -116,6 +116,28 @@ metric = "val_bpb"
         attempts.sort();
         attempts
     }
+}
+
+/// An undisturbed sweep, scripted.
+pub fn undisturbed(steps: u64) -> Sweep {
+    let sweep = Sweep::new(steps);
+    let args = sweep.script(0, &json!([]));
+    sweep.run(&args).assert_code(0);
+    sweep
+}
+
+/// Runs a sweep in which `rules` hold, which must end complete and with the tables of an undisturbed one.
+pub fn disturbed(rules: &Value, says: &str) -> Sweep {
+    watchdog();
+    let sweep = Sweep::new(10);
+    let args = sweep.script(0, rules);
+    sweep.run(&args).assert_code(0).assert_says(says);
+    sweep.assert_same_tables(&undisturbed(10));
+    sweep
+}
+
+pub fn rule(deed: &Value) -> Value {
+    json!([{ "folder": "sr4_s2", "attempt": 1, "step": 3, "deed": deed }])
 }
 
 /// A command that ended.

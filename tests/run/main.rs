@@ -1,0 +1,9 @@
+//! `diesweep run` with real processes: crashes, rubbish, signals, and what is left afterwards.
+//!
+//! Where a test needs a trainer that misbehaves, a scripted one stands in, which only debug builds have.
+#![cfg(debug_assertions)]
+
+mod faults;
+mod harness;
+mod output;
+mod signals;

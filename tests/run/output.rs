@@ -1,0 +1,114 @@
+//! What is printed, written and returned.
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::harness::{Sweep, watchdog};
+
+#[test]
+fn a_second_call_trains_nothing_and_prints_the_same_table() {
+    watchdog();
+    let sweep = Sweep::new(4);
+    let first = sweep.run::<&str>(&[]);
+    first.assert_code(0).assert_says("6 runs: 0 finished, 6 to do, on 2 dies");
+    let attempts = sweep.attempts();
+    assert_eq!(attempts.len(), 6);
+    let second = sweep.run::<&str>(&[]);
+    second.assert_code(0).assert_says("6 runs: 6 finished, 0 to do; results in");
+    assert_eq!(first.stdout(), second.stdout());
+    assert!(first.stdout().contains("sr4"));
+    assert_eq!(sweep.attempts(), attempts);
+}
+
+#[test]
+fn without_a_terminal_there_are_plain_dated_lines() {
+    watchdog();
+    let sweep = Sweep::new(4);
+    let ended = sweep.run::<&str>(&[]);
+    let stderr = ended.assert_code(0).stderr();
+    assert!(!stderr.contains('\r') && !stderr.contains('\x1b'), "{stderr}");
+    let finished: Vec<_> = stderr.lines().filter(|line| line.contains(" finished ")).collect();
+    assert_eq!(finished.iter().filter(|line| line.contains("val_bpb")).count(), 6, "{stderr}");
+    for line in finished {
+        let stamp = line.split(' ').next().unwrap();
+        assert!(stamp.len() == 20 && stamp.ends_with('Z') && stamp.contains('T'), "{line}");
+    }
+}
+
+#[test]
+fn quiet_leaves_the_closing_table_alone() {
+    watchdog();
+    let sweep = Sweep::new(4);
+    let ended = sweep.run(&["--quiet"]);
+    assert_eq!(ended.assert_code(0).stderr(), "");
+    assert!(ended.stdout().contains("adamw"));
+}
+
+#[test]
+fn json_is_all_that_is_on_standard_output() {
+    watchdog();
+    let sweep = Sweep::new(4);
+    let ended = sweep.run(&["--json"]);
+    let stdout = ended.assert_code(0).stdout();
+    let events: Vec<serde_json::Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let count = |name: &str| events.iter().filter(|event| event["event"] == name).count();
+    assert_eq!((count("sweep_started"), count("run_finished"), count("sweep_ended")), (1, 6, 1));
+    assert_eq!(count("logged"), 6 * 3);
+}
+
+#[test]
+fn dies_and_threads_change_no_number() {
+    watchdog();
+    let [one, two] = [Sweep::new(12), Sweep::new(12)];
+    let mut command = one.command::<&str>(&[]);
+    command.arg("--threads-per-die=2");
+    assert!(command.status().unwrap().success());
+    two.run(&["--simd", "portable"]).assert_code(0);
+    one.assert_same_tables(&two);
+}
+
+#[test]
+fn a_results_folder_that_cannot_be_made_is_named() {
+    watchdog();
+    let sweep = Sweep::new(4);
+    std::fs::write(sweep.path().join("file"), "").unwrap();
+    let ended = sweep.run(&["--results", "file"]);
+    ended.assert_code(1).assert_says("file");
+    assert!(ended.stderr().starts_with("error: "), "{}", ended.stderr());
+}
+
+#[test]
+fn a_bad_sweep_file_writes_nothing() {
+    watchdog();
+    let sweep = Sweep::new(4);
+    sweep.write(4, "taget_step = 0.1");
+    let ended = sweep.run::<&str>(&[]);
+    ended.assert_code(2).assert_says("target_step");
+    assert!(!sweep.path().join("results").exists());
+}
+
+#[test]
+fn usage_errors_have_their_exit_code() {
+    watchdog();
+    let sweep = Sweep::new(4);
+    sweep.run(&["--backend", "cuda"]).assert_code(2).assert_says("this build has no CUDA backend yet");
+    sweep.run(&["--simd", "mmx"]).assert_code(2).assert_says("not a SIMD level");
+    sweep.run(&["--stop-grace", "1d"]).assert_code(2).assert_says("`d` is not a unit of time");
+    assert!(!sweep.path().join("results").exists());
+}
+
+#[test]
+fn a_folder_in_use_is_left_to_its_holder() {
+    watchdog();
+    let sweep = Sweep::new(400);
+    let args = sweep.script(5, &json!([]));
+    let mut running = sweep.start(&args);
+    running.until_both_train();
+    sweep.run(&args).assert_code(75).assert_says(&format!("is in use by process {} on ", running.child.id()));
+    running.signal(Signal::TERM);
+    running.end().0.assert_code(143);
+    // Whoever comes after an orderly end finds no trace of it.
+    let left = std::fs::read_dir(sweep.results()).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("controller.")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
