@@ -11,6 +11,7 @@ pub mod controller;
 pub mod data;
 pub mod devices;
 pub mod event;
+pub mod exact;
 pub mod golden;
 pub mod model;
 pub mod num;

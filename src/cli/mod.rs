@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod devices;
 mod diff;
+mod exact;
 pub mod kernels;
 mod ledger;
 mod parity;

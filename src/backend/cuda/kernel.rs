@@ -72,7 +72,7 @@ pub trait Parameter {
     /// Its type in CUDA.
     const TYPE: &'static str;
     /// Elements that the memory behind it holds; `None` for a scalar.
-    fn len(&self) -> Option<usize> {
+    fn holds(&self) -> Option<usize> {
         None
     }
     /// The memory behind it, which must outlive the kernel's run.
@@ -90,13 +90,13 @@ macro_rules! scalars {
         impl Parameter for $rust { const TYPE: &'static str = $cuda; }
         impl Parameter for In<$rust> {
             const TYPE: &'static str = concat!("const ", $cuda, "*");
-            fn len(&self) -> Option<usize> { Some(self.len) }
+            fn holds(&self) -> Option<usize> { Some(self.len) }
             fn block(&self) -> Option<&Arc<Block>> { Some(&self.block) }
             fn place(&self) -> *mut c_void { std::ptr::from_ref(&self.address).cast_mut().cast() }
         }
         impl Parameter for Out<$rust> {
             const TYPE: &'static str = concat!($cuda, "*");
-            fn len(&self) -> Option<usize> { Some(self.len) }
+            fn holds(&self) -> Option<usize> { Some(self.len) }
             fn block(&self) -> Option<&Arc<Block>> { Some(&self.block) }
             fn place(&self) -> *mut c_void { std::ptr::from_ref(&self.address).cast_mut().cast() }
         }
@@ -242,7 +242,7 @@ macro_rules! kernel {
                 vec![
                     (None, 0),
                     $((
-                        self.$field.len(),
+                        self.$field.holds(),
                         0 $(+ lanes * $lane)? $(+ $shared)? $(+ lanes.saturating_sub(1) * $s.arena as usize + $arena)?,
                     )),*
                 ]

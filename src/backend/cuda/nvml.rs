@@ -86,8 +86,7 @@ fn die(device: &Device<'_>, index: u32, nvml: &Nvml) -> GpuDie {
     let pci = device.pci_info().ok().map(|pci| pci.bus_id).unwrap_or_default();
     let (memory_total, memory_used) = memory(device, nvml).unzip();
     let reasons = device.current_throttle_reasons().unwrap_or(ThrottleReasons::NONE);
-    let clock =
-        |kind: Kind| Clock { now: device.clock_info(kind.clone()).ok(), allowed: device.max_clock_info(kind).ok() };
+    let clock = |kind: Kind| Clock { now: device.clock_info(kind).ok(), allowed: device.max_clock_info(kind).ok() };
     GpuDie {
         index,
         uuid: device.uuid().unwrap_or_default(),

@@ -210,8 +210,8 @@ impl RwkvBlock {
             32 => launch!(ForwardOf32),
             64 => launch!(ForwardOf64),
             0..=16 => launch!(ForwardUpto16),
-            0..=32 => launch!(ForwardUpto32),
-            0..=64 => launch!(ForwardUpto64),
+            17..=31 => launch!(ForwardUpto32),
+            33..=63 => launch!(ForwardUpto64),
             _ => launch!(ForwardUpto128),
         }
     }
@@ -314,8 +314,8 @@ impl RwkvBlock {
             32 => launch!(BackwardOf32),
             64 => launch!(BackwardOf64),
             0..=16 => launch!(BackwardUpto16),
-            0..=32 => launch!(BackwardUpto32),
-            0..=64 => launch!(BackwardUpto64),
+            17..=31 => launch!(BackwardUpto32),
+            33..=63 => launch!(BackwardUpto64),
             _ => launch!(BackwardUpto128),
         }
     }

@@ -6,6 +6,7 @@
 mod control;
 mod run;
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -73,7 +74,7 @@ pub struct Lanes {
     runs: Vec<Option<LaneRun>>,
     corpus: Corpus,
     team: Arc<Team>,
-    die: Arc<Die>,
+    die: Rc<Die>,
 }
 
 /// Whether this backend has what a run asks.
@@ -100,7 +101,7 @@ impl Lanes {
     /// # Errors
     /// The backend lacks what the settings ask, the corpus is too short, or the die has too little memory.
     pub fn new(
-        die: Arc<Die>,
+        die: Rc<Die>,
         settings: &Settings,
         corpus: Corpus,
         count: usize,

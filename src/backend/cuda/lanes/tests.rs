@@ -8,9 +8,9 @@ use crate::run::{Ending, Outcome, Row, Timing};
 use crate::settings::{EvalWeights, Opt, TestBatches};
 use crate::trainer::Run;
 
-fn die() -> Option<Arc<Die>> {
+fn die() -> Option<Rc<Die>> {
     match Die::open(&Host::this(), 0) {
-        Ok(die) => Some(Arc::new(die)),
+        Ok(die) => Some(Rc::new(die)),
         Err(error) if std::env::var_os("DIESWEEP_NEED_GPU").is_some() => panic!("{error}"),
         Err(error) => {
             eprintln!("SKIPPED, no CUDA die: {error}");
@@ -68,9 +68,9 @@ fn on_cpu(settings: &Settings, corpus: &Corpus) -> Course {
 }
 
 /// Runs all settings through `count` lanes, each lane filled again as soon as its run ends.
-fn in_lanes(die: &Arc<Die>, all: &[Settings], corpus: &Corpus, count: usize) -> Vec<Course> {
+fn in_lanes(die: &Rc<Die>, all: &[Settings], corpus: &Corpus, count: usize) -> Vec<Course> {
     let longest = all.iter().max_by_key(|s| LaneRun::windows(s, corpus)).unwrap();
-    let mut lanes = Lanes::new(Arc::clone(die), longest, corpus.clone(), count, team()).unwrap();
+    let mut lanes = Lanes::new(Rc::clone(die), longest, corpus.clone(), count, team()).unwrap();
     let mut courses: Vec<Course> = all.iter().map(|_| Course::new()).collect();
     let mut which = vec![None; count];
     let mut next = 0;
@@ -183,7 +183,7 @@ fn speed_of_the_default_model() {
     let both = |count| [(Opt::AdamW, count), (Opt::Sr4, count)];
     for (opt, count) in [1, 4, 16, 64].into_iter().filter(|&n| only.is_none_or(|only| only == n)).flat_map(both) {
         let settings = Settings { opt, steps: 100_000, eval_every: 200, ..Settings::default() };
-        let mut lanes = Lanes::new(Arc::clone(&die), &settings, corpus.clone(), count, team()).unwrap();
+        let mut lanes = Lanes::new(Rc::clone(&die), &settings, corpus.clone(), count, team()).unwrap();
         (0..count).for_each(|lane| lanes.fill(lane, &settings).unwrap());
         lanes.supply(200).unwrap();
         let mut best = Duration::MAX;
