@@ -60,7 +60,7 @@ pub struct Engine {
     /// Sums of losses of each window [L, B].
     window_losses: Memory<f64>,
     window_hits: Memory<u32>,
-    /// Sum of losses over all rows [L].
+    /// Sum of losses over all rows of each lane.
     batch_loss: Memory<f64>,
     batch_hits: Memory<u32>,
     scratch: Scratch,
@@ -139,7 +139,7 @@ impl Engine {
         &self.logits
     }
 
-    /// Sums of losses over all rows of each lane [L], on the die.
+    /// Sums of losses over all rows of each lane, on the die.
     pub fn batch_loss_memory(&self) -> In<f64> {
         self.batch_loss.read()
     }
@@ -167,7 +167,7 @@ impl Engine {
         values.unwrap_or(&self.scratch.dx)
     }
 
-    /// Begins a pass over the lanes of a list [L] on the die; negative entries rest.
+    /// Begins a pass over the lanes of a list on the die, one entry a lane; negative entries rest.
     pub fn pass<L: Launcher>(&self, to: L, lanes: In<i32>) -> Pass<'_, L> {
         Pass { to, lanes, sizes: self.sizes, arenas: &self.arenas, accumulate: false }
     }

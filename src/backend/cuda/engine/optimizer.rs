@@ -246,7 +246,7 @@ impl DeviceOptimizer {
         self.steps.upload(0, &lanes.iter().map(|l| l.step).collect::<Vec<_>>())
     }
 
-    /// Norms of the last step's gradients [L], on the die.
+    /// Norms of the last step's gradients of each lane, on the die.
     pub fn norms_memory(&self) -> In<f64> {
         self.norms.read()
     }
@@ -256,7 +256,7 @@ impl DeviceOptimizer {
         self.settings.read()
     }
 
-    /// Norms of the last step's gradients [L].
+    /// Norms of the last step's gradients of each lane.
     ///
     /// # Errors
     /// The die's.

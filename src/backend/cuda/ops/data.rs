@@ -18,7 +18,7 @@ kernel! {
 }
 
 kernel! {
-    /// x = emb[byte].
+    /// x = `emb[byte]`.
     Embed = "embed" in "data.cu", |s| [s.rows, 1], 128;
     inputs: In<u8> [s.rows as usize],
     emb: In<f32> = VOCAB * s.c as usize,
