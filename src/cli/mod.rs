@@ -2,7 +2,10 @@
 
 pub mod bench;
 mod checkpoint;
+pub mod devices;
 mod diff;
+mod exact;
+pub mod kernels;
 mod ledger;
 mod parity;
 pub mod plan;
@@ -27,10 +30,13 @@ struct Cli {
 enum Command {
     Run(run::RunArgs),
     Plan(plan::PlanArgs),
+    Devices(devices::DevicesArgs),
     Report(report::ReportArgs),
     Diff(diff::DiffArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Parity(parity::ParityArgs),
+    #[command(hide = true)]
+    Kernels(kernels::KernelsArgs),
     #[command(hide = true)]
     Bench(bench::BenchArgs),
     /// Trains what its controller assigns.
@@ -41,6 +47,8 @@ enum Command {
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Devices(args) => devices::run(&args),
+        Command::Kernels(args) => kernels::run(&args),
         Command::Run(args) => run::main(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Report(args) => report::run(&args),

@@ -17,7 +17,14 @@ use crate::golden;
 #[derive(Args, Debug)]
 pub struct ParityArgs {
     /// Folder of golden cases (*.json, with their *.safetensors)
-    pub dir: PathBuf,
+    #[arg(required_unless_present = "exact")]
+    pub dir: Option<PathBuf>,
+    /// Train both arms of the default model on every backend and code path at hand, and compare all state byte by byte
+    #[arg(long, conflicts_with_all = ["dir", "backend"])]
+    pub exact: bool,
+    /// Steps that --exact trains
+    #[arg(long, default_value_t = 50, requires = "exact", value_parser = clap::value_parser!(u64).range(1..))]
+    pub steps: u64,
     /// Where to compute
     #[arg(long, value_enum, default_value_t = Backend::Cpu)]
     pub backend: Backend,
@@ -36,12 +43,15 @@ pub enum Backend {
 /// Runs the command.
 pub fn run(args: &ParityArgs) -> ExitCode {
     let Backend::Cpu = args.backend;
+    let Some(dir) = &args.dir else {
+        return super::exact::run(args.steps, args.threads.into());
+    };
     let team = match Level::current().map(|level| Team::new(args.threads.into(), level)) {
         Ok(Ok(team)) => Arc::new(team),
         Ok(Err(error)) => return unusable(&format!("no threads to compute with: {error}")),
         Err(error) => return unusable(&error.to_string()),
     };
-    match report(&args.dir, &team, &mut io::stdout().lock()) {
+    match report(dir, &team, &mut io::stdout().lock()) {
         Ok(Ok(verdict)) => verdict.into(),
         Ok(Err(error)) => unusable(&error.to_string()),
         Err(error) => unusable(&format!("standard output: {error}")),

@@ -87,6 +87,11 @@ impl Clock {
         result
     }
 
+    /// Counts the time of an evaluation that was measured elsewhere.
+    pub fn evaluated(&mut self, took: Duration) {
+        self.evaluating += took;
+    }
+
     /// The timing of the row that is logged after `step`.
     pub fn row(&mut self, step: u64) -> Timing {
         let elapsed = self.now();

@@ -4,7 +4,8 @@
 //! drives it can stop, beat or checkpoint between steps: [`Run::snapshot`] copies all that, and [`Run::restore`] goes
 //! on from it. Nothing here knows of sweeps, files or processes.
 
-mod clock;
+pub(crate) mod clock;
+pub mod ledger;
 mod run;
 mod snapshot;
 

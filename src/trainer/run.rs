@@ -223,6 +223,7 @@ impl Run {
         self.update_time = began.elapsed();
         self.step += 1;
         if !step.is_multiple_of(self.settings.eval_every) && self.step != self.settings.steps {
+            self.settle();
             return Progress::Stepped { step };
         }
         self.log(step, loss, lr, grad_norm)

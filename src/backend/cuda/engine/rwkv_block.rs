@@ -1,0 +1,426 @@
+//! An RWKV-7 block.
+
+use super::channel_mix::{ChannelMix, ChannelMixIds, shift, shift_backward};
+use super::norm::Norm;
+use super::pass::{Pass, Sizes, View};
+use super::scratch::Scratch;
+use crate::backend::cuda::die::{Die, DieError, Launcher};
+use crate::backend::cuda::memory::Memory;
+use crate::backend::cuda::ops::recurrence as rec;
+use crate::backend::cuda::ops::time_mix::{self, Activate, ActivateBackward, SIGMOID, TANH};
+use crate::model::RwkvParams;
+
+/// Mixed inputs, in the arena's order of their vectors.
+const R: u32 = 0;
+const K: u32 = 1;
+const V: u32 = 2;
+const W: u32 = 3;
+const A: u32 = 4;
+const G: u32 = 5;
+
+/// An RWKV-7 block and what it keeps for its backward pass. Buffers are [L, R, C] unless their line says otherwise; names are those
+/// of docs/arithmetic.md.
+pub struct RwkvBlock {
+    ids: RwkvParams,
+    /// Whether it is the first RWKV block, whose values the others mix in.
+    first: bool,
+    /// The layer norm before the block.
+    pub norm: Norm,
+    /// [L, 6, R, C].
+    mixed: Memory<f32>,
+    r: Memory<f32>,
+    k0: Memory<f32>,
+    v0: Memory<f32>,
+    /// [L, R, D].
+    hw: Memory<f32>,
+    ha: Memory<f32>,
+    hg: Memory<f32>,
+    hv: Memory<f32>,
+    sw: Memory<f32>,
+    a: Memory<f32>,
+    g: Memory<f32>,
+    vs: Memory<f32>,
+    w: Memory<f32>,
+    k: Memory<f32>,
+    /// Values; those of the first block are read by the others.
+    pub v: Memory<f32>,
+    kk: Memory<f32>,
+    b: Memory<f32>,
+    /// Output of the recurrence.
+    pub y: Memory<f32>,
+    sa: Memory<f32>,
+    states: Memory<f32>,
+    o: Memory<f32>,
+    ffn: ChannelMix,
+}
+
+impl RwkvBlock {
+    /// Buffers of the block of the tensors `p`.
+    pub fn new(die: &Die, sizes: &Sizes, p: &RwkvParams, first: bool) -> Result<Self, DieError> {
+        let s = sizes;
+        let c = || s.rows_of(die, s.c);
+        let d = || s.rows_of(die, s.lora);
+        let ids = ChannelMixIds { ln: (p.ln2_w, p.ln2_b), x_k: p.ffn_x_k, key: p.ffn_key_w, value: p.ffn_value_w };
+        let states = s.lanes as usize * rec::states_len(s.windows, s.tokens, s.heads, s.n);
+        Ok(Self {
+            ids: p.clone(),
+            first,
+            norm: Norm::new(die, s, (p.ln1_w, p.ln1_b))?,
+            mixed: s.rows_of(die, 6 * s.c)?,
+            r: c()?,
+            k0: c()?,
+            v0: c()?,
+            hw: d()?,
+            ha: d()?,
+            hg: d()?,
+            hv: d()?,
+            sw: c()?,
+            a: c()?,
+            g: c()?,
+            vs: c()?,
+            w: c()?,
+            k: c()?,
+            v: c()?,
+            kk: c()?,
+            b: c()?,
+            y: c()?,
+            sa: c()?,
+            states: die.zeroed(states)?,
+            o: c()?,
+            ffn: ChannelMix::new(die, s, ids)?,
+        })
+    }
+
+    fn mixed(&self, s: &Sizes, which: u32) -> View {
+        View::part(&self.mixed, s, 6, s.c, which)
+    }
+
+    /// `out` = the block's output, from its norm's input; `vfirst` are the first RWKV block's values.
+    pub fn forward<L: Launcher>(
+        &self,
+        pass: &mut Pass<'_, L>,
+        vfirst: &Memory<f32>,
+        out: View,
+    ) -> Result<(), DieError> {
+        let s = pass.sizes;
+        self.norm.forward(pass)?;
+        shift(pass, &self.norm.y, self.ids.x_r, &self.mixed, 6)?;
+        self.projections(pass)?;
+        self.prepare(pass, vfirst)?;
+        self.recur(pass)?;
+        let (ln_x_w, ln_x_b, r_k) =
+            (pass.weight(self.ids.ln_x_w), pass.weight(self.ids.ln_x_b), pass.weight(self.ids.r_k));
+        pass.to.launch(&time_mix::Finish {
+            lanes: pass.lanes.clone(),
+            ln_x_w,
+            ln_x_b,
+            r_k,
+            arena: pass.arenas.len,
+            y: self.y.read(),
+            r: self.r.read(),
+            k: self.k.read(),
+            v: self.v.read(),
+            g: self.g.read(),
+            o: self.o.write(),
+            rows: s.rows(),
+            heads: s.heads,
+            n: s.n,
+        })?;
+        let mid = self.ffn.norm.input(&s);
+        pass.project_onto(self.norm.input(&s), s.whole(&self.o, s.c), self.ids.output_w, mid)?;
+        self.ffn.forward(pass, out)
+    }
+
+    fn projections<L: Launcher>(&self, pass: &mut Pass<'_, L>) -> Result<(), DieError> {
+        let s = pass.sizes;
+        let p = &self.ids;
+        let (wide, low) = (|m: &Memory<f32>| s.whole(m, s.c), |m: &Memory<f32>| s.whole(m, s.lora));
+        pass.project(self.mixed(&s, R), p.receptance_w, wide(&self.r))?;
+        pass.project(self.mixed(&s, K), p.key_w, wide(&self.k0))?;
+        pass.project(self.mixed(&s, V), p.value_w, wide(&self.v0))?;
+        pass.project(self.mixed(&s, W), p.w1, low(&self.hw))?;
+        pass.project(self.mixed(&s, A), p.a1, low(&self.ha))?;
+        pass.project(self.mixed(&s, G), p.g1, low(&self.hg))?;
+        for (h, kind) in [(&self.hw, TANH), (&self.hg, SIGMOID)] {
+            let n = s.rows() * s.lora;
+            pass.to.launch(&Activate { lanes: pass.lanes.clone(), h: h.write(), lane_step: u64::from(n), n, kind })?;
+        }
+        pass.project(low(&self.hw), p.w2, wide(&self.sw))?;
+        pass.project(low(&self.ha), p.a2, wide(&self.a))?;
+        pass.project(low(&self.hg), p.g2, wide(&self.g))?;
+        if !self.first {
+            pass.project(self.mixed(&s, V), p.v1, low(&self.hv))?;
+            pass.project(low(&self.hv), p.v2, wide(&self.vs))?;
+        }
+        Ok(())
+    }
+
+    fn prepare<L: Launcher>(&self, pass: &mut Pass<'_, L>, vfirst: &Memory<f32>) -> Result<(), DieError> {
+        let (s, p) = (pass.sizes, &self.ids);
+        let [w0, a0, v0p, k_k, k_a] = [p.w0, p.a0, p.v0, p.k_k, p.k_a].map(|id| pass.weight(id));
+        pass.to.launch(&time_mix::Prepare {
+            lanes: pass.lanes.clone(),
+            w0,
+            a0,
+            v0p,
+            k_k,
+            k_a,
+            arena: pass.arenas.len,
+            k0: self.k0.read(),
+            v0: self.v0.read(),
+            vfirst: vfirst.read(),
+            sw: self.sw.write(),
+            a: self.a.write(),
+            vs: self.vs.write(),
+            w: self.w.write(),
+            k: self.k.write(),
+            v: self.v.write(),
+            kk: self.kk.write(),
+            b: self.b.write(),
+            rows: s.rows(),
+            heads: s.heads,
+            n: s.n,
+            first: u32::from(self.first),
+        })
+    }
+
+    fn recur<L: Launcher>(&self, pass: &mut Pass<'_, L>) -> Result<(), DieError> {
+        let Sizes { windows, tokens, heads, n, .. } = pass.sizes;
+        macro_rules! launch {
+            ($name:ident) => {
+                pass.to.launch(&rec::$name {
+                    lanes: pass.lanes.clone(),
+                    r: self.r.read(),
+                    w: self.w.read(),
+                    k: self.k.read(),
+                    v: self.v.read(),
+                    kk: self.kk.read(),
+                    b: self.b.read(),
+                    y: self.y.write(),
+                    sa: self.sa.write(),
+                    states: self.states.write(),
+                    windows,
+                    tokens,
+                    heads,
+                    n,
+                })
+            };
+        }
+        match n {
+            32 => launch!(ForwardOf32),
+            64 => launch!(ForwardOf64),
+            0..=16 => launch!(ForwardUpto16),
+            17..=31 => launch!(ForwardUpto32),
+            33..=63 => launch!(ForwardUpto64),
+            _ => launch!(ForwardUpto128),
+        }
+    }
+
+    /// Turns the gradient of the block's output in `t.dx` into that of its input, and writes those of the weights. Blocks run last to
+    /// first, so that `t.dvfirst` is whole at the first.
+    pub fn backward<L: Launcher>(
+        &self,
+        pass: &mut Pass<'_, L>,
+        vfirst: &Memory<f32>,
+        t: &Scratch,
+    ) -> Result<(), DieError> {
+        let s = pass.sizes;
+        self.ffn.backward(pass, t)?;
+        let dx = s.whole(&t.dx, s.c);
+        pass.project_back(dx.clone(), self.ids.output_w, s.whole(&t.d_o, s.c))?;
+        pass.matrix_grad(s.whole(&self.o, s.c), dx, self.ids.output_w)?;
+        self.finish_backward(pass, t)?;
+        self.recur_backward(pass, t)?;
+        self.prepare_backward(pass, vfirst, t)?;
+        self.projections_backward(pass, t)?;
+        shift_backward(pass, &self.norm.y, self.ids.x_r, t, 6)?;
+        self.norm.backward(pass, &t.du, &t.dx, &t.chunks)
+    }
+
+    fn finish_backward<L: Launcher>(&self, pass: &mut Pass<'_, L>, t: &Scratch) -> Result<(), DieError> {
+        let Sizes { heads, n, .. } = pass.sizes;
+        let rows = pass.sizes.rows();
+        let (ln_x_w, ln_x_b, r_k) =
+            (pass.weight(self.ids.ln_x_w), pass.weight(self.ids.ln_x_b), pass.weight(self.ids.r_k));
+        pass.to.launch(&time_mix::FinishBackward {
+            lanes: pass.lanes.clone(),
+            ln_x_w,
+            ln_x_b,
+            r_k,
+            arena: pass.arenas.len,
+            y: self.y.read(),
+            r: self.r.read(),
+            k: self.k.read(),
+            v: self.v.read(),
+            g: self.g.read(),
+            d_o: t.d_o.read(),
+            dg: t.dg.write(),
+            dr: t.dr.write(),
+            dk: t.dk.write(),
+            dv: t.dv.write(),
+            dy: t.dy.write(),
+            dyb: t.dyb.write(),
+            yhat: t.yhat.write(),
+            dbonus: t.dbonus.write(),
+            rows,
+            heads,
+            n,
+        })?;
+        pass.to.launch(&time_mix::FinishColumns {
+            lanes: pass.lanes.clone(),
+            r: self.r.read(),
+            k: self.k.read(),
+            dyb: t.dyb.read(),
+            yhat: t.yhat.read(),
+            dbonus: t.dbonus.read(),
+            chunks: t.chunks.write(),
+            rows,
+            heads,
+            n,
+        })?;
+        pass.totals(t.chunks.read(), self.ids.r_k, 3)
+    }
+
+    fn recur_backward<L: Launcher>(&self, pass: &mut Pass<'_, L>, t: &Scratch) -> Result<(), DieError> {
+        let Sizes { windows, tokens, heads, n, .. } = pass.sizes;
+        let [dr, dw, dk, dv, da, db] = t.recurrent.each_ref().map(Memory::write);
+        macro_rules! launch {
+            ($name:ident) => {
+                pass.to.launch(&rec::$name {
+                    lanes: pass.lanes.clone(),
+                    r: self.r.read(),
+                    w: self.w.read(),
+                    k: self.k.read(),
+                    v: self.v.read(),
+                    kk: self.kk.read(),
+                    b: self.b.read(),
+                    sa: self.sa.read(),
+                    states: self.states.read(),
+                    dy: t.dy.read(),
+                    dr,
+                    dw,
+                    dk,
+                    dv,
+                    da,
+                    db,
+                    windows,
+                    tokens,
+                    heads,
+                    n,
+                })
+            };
+        }
+        match n {
+            32 => launch!(BackwardOf32),
+            64 => launch!(BackwardOf64),
+            0..=16 => launch!(BackwardUpto16),
+            17..=31 => launch!(BackwardUpto32),
+            33..=63 => launch!(BackwardUpto64),
+            _ => launch!(BackwardUpto128),
+        }
+    }
+
+    fn prepare_backward<L: Launcher>(
+        &self,
+        pass: &mut Pass<'_, L>,
+        vfirst: &Memory<f32>,
+        t: &Scratch,
+    ) -> Result<(), DieError> {
+        let (s, p) = (pass.sizes, &self.ids);
+        let (k_k, k_a, first) = (pass.weight(p.k_k), pass.weight(p.k_a), u32::from(self.first));
+        let [dr_rec, dw_rec, dk_rec, dv_rec, da_rec, db_rec] = t.recurrent.each_ref().map(Memory::read);
+        pass.to.launch(&time_mix::PrepareBackward {
+            lanes: pass.lanes.clone(),
+            k_k,
+            k_a,
+            arena: pass.arenas.len,
+            k0: self.k0.read(),
+            v0: self.v0.read(),
+            vfirst: vfirst.read(),
+            sw: self.sw.read(),
+            a: self.a.read(),
+            vs: self.vs.read(),
+            w: self.w.read(),
+            kk: self.kk.read(),
+            dr_rec,
+            dw_rec,
+            dk_rec,
+            dv_rec,
+            da_rec,
+            db_rec,
+            dr: t.dr.write(),
+            dk: t.dk.write(),
+            dv: t.dv.write(),
+            dvfirst: t.dvfirst.write(),
+            dk0: t.dk0.write(),
+            dv0: t.dv0.write(),
+            dz: t.dz.write(),
+            dza: t.dza.write(),
+            dzv: t.dzv.write(),
+            dq: t.dq.write(),
+            rows: s.rows(),
+            heads: s.heads,
+            n: s.n,
+            first,
+        })?;
+        pass.to.launch(&time_mix::PrepareColumns {
+            lanes: pass.lanes.clone(),
+            k0: self.k0.read(),
+            a: self.a.read(),
+            dk: t.dk.read(),
+            dq: t.dq.read(),
+            dz: t.dz.read(),
+            dza: t.dza.read(),
+            dzv: t.dzv.read(),
+            chunks_k: t.chunks.write(),
+            chunks_w: t.chunks_w.write(),
+            chunks_a: t.chunks_a.write(),
+            chunks_v: t.chunks_v.write(),
+            rows: s.rows(),
+            c: s.c,
+            first,
+        })?;
+        pass.totals(t.chunks.read(), p.k_k, 2)?;
+        pass.totals(t.chunks_w.read(), p.w0, 1)?;
+        pass.totals(t.chunks_a.read(), p.a0, 1)?;
+        if !self.first {
+            pass.totals(t.chunks_v.read(), p.v0, 1)?;
+        }
+        Ok(())
+    }
+
+    fn projections_backward<L: Launcher>(&self, pass: &mut Pass<'_, L>, t: &Scratch) -> Result<(), DieError> {
+        let (s, p) = (pass.sizes, &self.ids);
+        let (wide, low) = (|m: &Memory<f32>| s.whole(m, s.c), |m: &Memory<f32>| s.whole(m, s.lora));
+        let dmixed = |which: u32| View::part(&t.dmixed, &s, 6, s.c, which);
+        for (which, id, d) in [(R, p.receptance_w, &t.dr), (K, p.key_w, &t.dk0), (V, p.value_w, &t.dv0)] {
+            pass.matrix_grad(self.mixed(&s, which), wide(d), id)?;
+            pass.project_back(wide(d), id, dmixed(which))?;
+        }
+        let low_ranks = [
+            (W, p.w1, p.w2, &self.hw, &t.dz, &t.low_w, Some(TANH)),
+            (A, p.a1, p.a2, &self.ha, &t.dza, &t.low_a, None),
+            (G, p.g1, p.g2, &self.hg, &t.dg, &t.low_g, Some(SIGMOID)),
+            (V, p.v1, p.v2, &self.hv, &t.dzv, &t.low_v, None),
+        ];
+        for (which, down, up, h, d, dlow, kind) in low_ranks {
+            if which == V && self.first {
+                continue;
+            }
+            pass.matrix_grad(low(h), wide(d), up)?;
+            pass.project_back(wide(d), up, low(dlow))?;
+            if let Some(kind) = kind {
+                let n = s.rows() * s.lora;
+                let (lanes, lane_step) = (pass.lanes.clone(), u64::from(n));
+                pass.to.launch(&ActivateBackward { lanes, d: dlow.write(), h: h.read(), lane_step, n, kind })?;
+            }
+            pass.matrix_grad(self.mixed(&s, which), low(dlow), down)?;
+            if which == V {
+                pass.project_back_onto(low(dlow), down, dmixed(V))?;
+            } else {
+                pass.project_back(low(dlow), down, dmixed(which))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! Buffers of the backward pass that blocks use one after the other.
+
+use super::pass::Sizes;
+use crate::backend::cuda::die::{Die, DieError};
+use crate::backend::cuda::memory::Memory;
+
+/// The buffers. [L, R, C] unless their line says otherwise.
+#[allow(missing_docs)] // gradients of what their names say, as in docs/arithmetic.md
+pub struct Scratch {
+    /// Gradient that runs down the residual.
+    pub dx: Memory<f32>,
+    /// Gradient of a norm's output.
+    pub du: Memory<f32>,
+    /// [L, R, F].
+    pub dh: Memory<f32>,
+    /// Gradient of a mixer's output before its last product.
+    pub d_o: Memory<f32>,
+    /// [L, 6, R, C].
+    pub dmixed: Memory<f32>,
+    /// Sums over chunks of rows, [L, chunks, 6, C].
+    pub chunks: Memory<f32>,
+    pub chunks_w: Memory<f32>,
+    pub chunks_a: Memory<f32>,
+    pub chunks_v: Memory<f32>,
+    pub dg: Memory<f32>,
+    pub dr: Memory<f32>,
+    pub dk: Memory<f32>,
+    pub dv: Memory<f32>,
+    pub dy: Memory<f32>,
+    pub dyb: Memory<f32>,
+    pub yhat: Memory<f32>,
+    /// [L, R, H].
+    pub dbonus: Memory<f32>,
+    /// From the recurrence: r, w, k, v, a, b.
+    pub recurrent: [Memory<f32>; 6],
+    pub dk0: Memory<f32>,
+    pub dv0: Memory<f32>,
+    pub dz: Memory<f32>,
+    pub dza: Memory<f32>,
+    pub dzv: Memory<f32>,
+    pub dq: Memory<f32>,
+    /// [L, R, D].
+    pub low_w: Memory<f32>,
+    pub low_a: Memory<f32>,
+    pub low_g: Memory<f32>,
+    pub low_v: Memory<f32>,
+    /// Gradient of the first RWKV block's values, summed over the later ones.
+    pub dvfirst: Memory<f32>,
+    /// Gradients of attention's shares, [L, B, H, T, T].
+    pub ds: Memory<f32>,
+}
+
+impl Scratch {
+    /// Allocates them; what a model without attention, or without RWKV blocks, does not use is empty.
+    pub fn new(die: &Die, sizes: &Sizes, rwkv: bool, attention: bool) -> Result<Self, DieError> {
+        let s = *sizes;
+        let rows = |width: u32| s.rows_of(die, width);
+        let mixer = |used: bool, width: u32| s.rows_of(die, if used { width } else { 0 });
+        let sums = |vectors: u32| die.zeroed(s.lanes as usize * s.row_chunks() as usize * (vectors * s.c) as usize);
+        let c = |used: bool| mixer(used, s.c);
+        Ok(Self {
+            dx: rows(s.c)?,
+            du: rows(s.c)?,
+            dh: rows(s.ffn)?,
+            d_o: rows(s.c)?,
+            dmixed: rows(6 * s.c)?,
+            chunks: sums(6)?,
+            chunks_w: sums(1)?,
+            chunks_a: sums(1)?,
+            chunks_v: sums(1)?,
+            dg: c(rwkv)?,
+            dr: rows(s.c)?,
+            dk: rows(s.c)?,
+            dv: rows(s.c)?,
+            dy: c(rwkv)?,
+            dyb: c(rwkv)?,
+            yhat: c(rwkv)?,
+            dbonus: mixer(rwkv, s.heads)?,
+            recurrent: [c(rwkv)?, c(rwkv)?, c(rwkv)?, c(rwkv)?, c(rwkv)?, c(rwkv)?],
+            dk0: c(rwkv)?,
+            dv0: c(rwkv)?,
+            dz: c(rwkv)?,
+            dza: c(rwkv)?,
+            dzv: c(rwkv)?,
+            dq: c(rwkv)?,
+            low_w: mixer(rwkv, s.lora)?,
+            low_a: mixer(rwkv, s.lora)?,
+            low_g: mixer(rwkv, s.lora)?,
+            low_v: mixer(rwkv, s.lora)?,
+            dvfirst: c(rwkv)?,
+            ds: mixer(attention, s.heads * s.tokens)?,
+        })
+    }
+}
