@@ -261,14 +261,15 @@ fn colour() -> bool {
 fn compare(args: &RunArgs, plan: &Plan, results: &Results) -> Result<(), RunError> {
     let loaded = results.load(plan)?;
     let analysis = write_tables(results, plan, &loaded)?;
-    write_report(results, plan, &loaded, &analysis)?;
+    let report = write_report(results, plan, &loaded, &analysis);
     if !args.json {
         let bold = std::io::stdout().is_terminal() && colour();
         let text = closing_text(plan, &analysis, results.layout().dir(), bold);
         // Whoever reads may have seen enough; the tables are written.
         let _ = std::io::stdout().lock().write_all(text.as_bytes());
     }
-    Ok(())
+    // Told after the table, which does not depend on it.
+    Ok(report?)
 }
 
 /// Says what is not done, and with which command it goes on.
