@@ -272,13 +272,14 @@ fn colour() -> bool {
 fn compare(args: &RunArgs, plan: &Plan, results: &Results) -> Result<(), RunError> {
     let loaded = results.load(plan)?;
     let analysis = write_tables(results, plan, &loaded)?;
-    write_report(results, plan, &loaded, &analysis)?;
+    let report = write_report(results, plan, &loaded, &analysis);
     if !args.json {
         let bold = std::io::stdout().is_terminal() && colour();
         let text = closing_text(plan, &analysis, results.layout().dir(), bold);
         print(&text).map_err(RunError::Print)?;
     }
-    Ok(())
+    // Told after the table, which does not depend on it.
+    Ok(report?)
 }
 
 /// Says what is not done, and with which command it goes on.

@@ -106,7 +106,7 @@ fn session(text: &str) -> Option<Session> {
     let mut session = session?;
     let to = session.to;
     session.bars.extend(open.into_values().map(|bar| Bar { to, ..bar }));
-    session.bars.sort_by(|a, b| (a.from, a.run, a.attempt).cmp(&(b.from, b.run, b.attempt)));
+    session.bars.sort_by_key(|bar| (bar.from, bar.run, bar.attempt));
     Some(session)
 }
 
