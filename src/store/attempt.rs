@@ -46,7 +46,7 @@ impl Attempt {
 impl Results {
     /// Starts an attempt: makes the run's folder with run.json if need be, and a new attempt's folder in it.
     ///
-    /// Published files that do not hold together (see [`Results::load`]) are put aside first, into `damaged-<n>`.
+    /// Published files that do not hold together (see [`View::load`](super::View::load)) are put aside first, into `damaged-<n>`.
     pub fn begin_attempt(&self, run: &PlannedRun) -> Result<Attempt, StoreError> {
         let paths = self.run_paths(run);
         make_folder(paths.dir())?;
