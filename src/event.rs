@@ -263,7 +263,23 @@ pub enum Event {
         /// Whether the run will be tried again.
         again: bool,
     },
-    /// An attempt was given up because the sweep stops; the run starts over next time.
+    /// An attempt found checkpoints of earlier ones.
+    AttemptResumed {
+        /// Attempt.
+        at: At,
+        /// Steps that are done; absent where none of the checkpoints could be used.
+        steps: Option<u64>,
+        /// Why newer checkpoints could not be used.
+        refused: Vec<String>,
+    },
+    /// A checkpoint is on disk.
+    Checkpointed {
+        /// Attempt.
+        at: At,
+        /// Last step that it holds.
+        step: u64,
+    },
+    /// An attempt was given up because the sweep stops; the run goes on from its last checkpoint next time.
     AttemptAbandoned {
         /// Attempt.
         at: At,

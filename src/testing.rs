@@ -96,7 +96,7 @@ pub(crate) fn plan(arms: &[(&str, &[&str])], seeds: &[u64]) -> Plan {
         configurations,
         compare: Compare { baseline: arms[0].0.to_owned(), metric: Metric::ValBpb },
         corpora: vec![CorpusInfo { path: None, bytes: 1 << 20, digest: "c0ffee".to_owned(), entropy: None }],
-        options: RunOptions { attempts: 3 },
+        options: RunOptions::default(),
         notes: Vec::new(),
     }
 }

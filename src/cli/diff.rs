@@ -1,6 +1,5 @@
 //! `diesweep diff`: whether two results are the same.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -26,8 +25,10 @@ pub struct DiffArgs {
 pub fn run(args: DiffArgs) -> ExitCode {
     match compare_paths(&args.a, &args.b) {
         Ok(found) => {
-            // A reader that has seen enough (`| head`) is no error.
-            let _ = std::io::stdout().write_all(text(&found).as_bytes());
+            if let Err(error) = super::print(&text(&found)) {
+                eprintln!("error: the differences cannot be printed: {error}");
+                return ExitCode::from(CANNOT_COMPARE);
+            }
             if found.total == 0 { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) }
         }
         Err(error) => {

@@ -1,6 +1,7 @@
 //! The command line.
 
 pub mod bench;
+mod checkpoint;
 pub mod devices;
 mod diff;
 mod exact;
@@ -8,9 +9,11 @@ pub mod kernels;
 mod ledger;
 mod parity;
 pub mod plan;
+mod report;
 mod run;
 mod worker;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -25,13 +28,15 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Devices(devices::DevicesArgs),
-    #[command(hide = true)]
-    Kernels(kernels::KernelsArgs),
     Run(run::RunArgs),
     Plan(plan::PlanArgs),
+    Devices(devices::DevicesArgs),
+    Report(report::ReportArgs),
     Diff(diff::DiffArgs),
+    Checkpoint(checkpoint::CheckpointArgs),
     Parity(parity::ParityArgs),
+    #[command(hide = true)]
+    Kernels(kernels::KernelsArgs),
     #[command(hide = true)]
     Bench(bench::BenchArgs),
     /// Trains what its controller assigns.
@@ -46,10 +51,21 @@ pub fn main() -> ExitCode {
         Command::Kernels(args) => kernels::run(&args),
         Command::Run(args) => run::main(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Diff(args) => diff::run(args),
+        Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Worker(args) => worker::main(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Parity(args) => parity::run(&args),
+    }
+}
+
+/// Writes to standard output. A reader that has seen enough, such as `head`, is no error.
+fn print(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        ended => ended,
     }
 }
 

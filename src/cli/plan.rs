@@ -1,14 +1,13 @@
 //! `diesweep plan`: shows what a sweep would do, and touches nothing.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::plan::work::{ASSUMED_SPEED, Speed, work};
 use crate::plan::{Configuration, CorpusInfo, Plan, PlannedRun, open_corpus};
 use crate::settings::Settings;
-use crate::sweep;
+use crate::{store, sweep};
 
 /// Configurations listed before the rest is only counted.
 const MOST_LISTED: usize = 60;
@@ -21,6 +20,9 @@ pub struct PlanArgs {
     /// Print the whole plan as JSON
     #[arg(long)]
     json: bool,
+    /// Folder of earlier results, whose speed the forecast goes by
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
     /// Forecast the time on so many dies [default: the machine's cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     dies: Option<u32>,
@@ -45,12 +47,11 @@ pub fn run(args: &PlanArgs) -> ExitCode {
         }
     } else {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-        render(&plan, args.dies.map_or(cores, |n| n as usize), ASSUMED_SPEED)
+        let speed = store::measured_speed(&args.results).map_or(ASSUMED_SPEED, Speed::Measured);
+        render(&plan, args.dies.map_or(cores, |n| n as usize), speed)
     };
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
+    match super::print(&text) {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader, such as `head`, has seen enough.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: the plan cannot be printed: {error}");
             ExitCode::FAILURE

@@ -1,7 +1,7 @@
 //! `diesweep run`: trains what a sweep file asks for and has no result yet, and compares.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,16 +9,17 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::error_chain;
 use super::ledger::FolderLedger;
+use super::{error_chain, print};
 use crate::backend::cpu::simd::{FORCE_VARIABLE, Level, LevelError};
 use crate::controller::{
     self, Conclusion, ControllerError, CpuDies, DiesError, Launch, Ledger, Limits, Options, Summary,
 };
+use crate::duration;
 use crate::event::{Event, Halt};
 use crate::plan::{Plan, open_corpus};
 use crate::progress::{Bars, EventsFile, JsonLines, Plain, Sink, Sinks};
-use crate::report::{closing_text, write_tables};
+use crate::report::{closing_text, write_report, write_tables};
 use crate::store::{Loaded, Opened, Results, StoreError};
 use crate::sweep::{self, Diagnostics, Sweep};
 
@@ -45,17 +46,17 @@ pub(super) struct RunArgs {
     /// Print events as lines of JSON in place of progress and the closing table
     #[arg(long)]
     json: bool,
-    /// Time that runs in hand get for the step in hand when the sweep is told to stop
-    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = duration)]
+    /// Time that runs in hand get to end their step and be saved when the sweep is told to stop
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = duration::parse)]
     stop_grace: Duration,
     /// Vector instructions: auto, avx512, avx2 or portable
     #[arg(long, hide = true)]
     simd: Option<String>,
     /// Longest silence of a worker
-    #[arg(long, hide = true, default_value = "30s", value_parser = duration)]
+    #[arg(long, hide = true, default_value = "30s", value_parser = duration::parse)]
     beat_limit: Duration,
     /// Time that every step is given
-    #[arg(long, hide = true, default_value = "60s", value_parser = duration)]
+    #[arg(long, hide = true, default_value = "60s", value_parser = duration::parse)]
     step_limit: Duration,
     /// Script that scripted trainers follow in place of training
     #[cfg(debug_assertions)]
@@ -92,6 +93,9 @@ enum RunError {
     /// The results folder.
     #[error("{}", .0.full_text())]
     Store(StoreError),
+    /// The closing table has nowhere to go. The tables of the results folder are written.
+    #[error("the comparison cannot be printed")]
+    Print(#[source] std::io::Error),
     /// The controller.
     #[error(transparent)]
     Controller(#[from] ControllerError),
@@ -109,7 +113,7 @@ impl RunError {
             Self::Sweep(_) | Self::NoCuda | Self::Simd(_) | Self::Dies(DiesError::Zero(_)) => 2,
             // Work is left that another controller holds.
             Self::Store(StoreError::Held { .. }) => 75,
-            Self::Dies(DiesError::Mask(_)) | Self::Store(_) | Self::Controller(_) => 1,
+            Self::Dies(DiesError::Mask(_)) | Self::Store(_) | Self::Print(_) | Self::Controller(_) => 1,
         }
     }
 }
@@ -141,21 +145,21 @@ fn run(args: &RunArgs) -> Result<Conclusion, RunError> {
     let Sweep { text, plan } = sweep::load(&args.file, &mut open_corpus).map_err(RunError::Sweep)?;
     let opened = Results::open_or_create(&args.results, &plan, &text)?;
     let loaded = opened.results.load(&plan)?;
+    say_what_changed(&opened, &loaded);
     if !args.quiet {
-        say_what_is_there(&plan, &opened, &loaded, &dies);
+        say_what_is_there(&plan, &loaded, &dies);
     }
     let finished: Vec<bool> = loaded.states.iter().map(|state| state.result().is_some()).collect();
     let (plan, ledger) = (Arc::new(plan), Arc::new(FolderLedger { results: opened.results }));
     let summary = train(args, &plan, &finished, &dies, &ledger)?;
-    if !summary.at_once {
-        compare(args, &plan, &ledger.results)?;
-    }
+    let compared = if summary.at_once { Ok(()) } else { compare(args, &plan, &ledger.results) };
+    // Where the tables cannot be written, the runs that are left are left all the same.
     say_how_to_go_on(&summary);
-    Ok(summary.conclusion)
+    compared.map(|()| summary.conclusion)
 }
 
-/// Notes of the plan, changes of it, and what of the folder does not belong to it.
-fn say_what_is_there(plan: &Plan, opened: &Opened, loaded: &Loaded, dies: &CpuDies) {
+/// What may surprise, and is therefore said under `--quiet` too: an edit of the sweep file, and damage in the folder.
+fn say_what_changed(opened: &Opened, loaded: &Loaded) {
     for line in &opened.change.lines {
         eprintln!("changed since the last time: {line}");
     }
@@ -163,12 +167,16 @@ fn say_what_is_there(plan: &Plan, opened: &Opened, loaded: &Loaded, dies: &CpuDi
         let (added, dropped) = (opened.change.added, opened.change.dropped);
         eprintln!("changed since the last time: {added} runs are new, {dropped} are not planned any more");
     }
+    loaded.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+}
+
+/// Notes of the plan, and what of the folder does not belong to it.
+fn say_what_is_there(plan: &Plan, loaded: &Loaded, dies: &CpuDies) {
     if !loaded.strangers.is_empty() {
         let names = loaded.strangers.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
         let more = if loaded.strangers.len() > 3 { ", ..." } else { "" };
         eprintln!("note: {} runs are kept that are not in the plan: {names}{more}", loaded.strangers.len());
     }
-    loaded.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     plan.notes.iter().for_each(|note| eprintln!("note: {note}"));
     for entropy in plan.corpora.iter().filter_map(|corpus| corpus.entropy) {
         eprintln!("note: the corpus's true entropy is {entropy:.3} bits a byte");
@@ -260,17 +268,18 @@ fn colour() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Writes the tables and prints the closing one. Of a sweep that was stopped too: what there is, is a comparison.
+/// Writes the tables and the report, and prints the closing table. Of a sweep that was stopped too: what there is, is a comparison.
 fn compare(args: &RunArgs, plan: &Plan, results: &Results) -> Result<(), RunError> {
     let loaded = results.load(plan)?;
     let analysis = write_tables(results, plan, &loaded)?;
+    let report = write_report(results, plan, &loaded, &analysis);
     if !args.json {
         let bold = std::io::stdout().is_terminal() && colour();
         let text = closing_text(plan, &analysis, results.layout().dir(), bold);
-        // Whoever reads may have seen enough; the tables are written.
-        let _ = std::io::stdout().lock().write_all(text.as_bytes());
+        print(&text).map_err(RunError::Print)?;
     }
-    Ok(())
+    // Told after the table, which does not depend on it.
+    Ok(report?)
 }
 
 /// Says what is not done, and with which command it goes on.
@@ -303,36 +312,9 @@ fn command(args: impl Iterator<Item = OsString>) -> String {
     args.map(quote).collect::<Vec<_>>().join(" ")
 }
 
-/// Reads `20s`, `500ms`, `2m`, `1.5h`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
-    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let scale = match unit {
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(format!("`{unit}` is not a unit of time: use ms, s, m or h")),
-    };
-    let number: f64 = number.parse().map_err(|_| format!("`{text}` is not a time such as 20s or 2m"))?;
-    Duration::try_from_secs_f64(number * scale).map_err(|_| format!("`{text}` is too long a time"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_units() {
-        assert_eq!(duration("20s"), Ok(Duration::from_secs(20)));
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        assert_eq!(duration("1.5h"), Ok(Duration::from_secs(5400)));
-        assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
-        for bad in ["", "s", "-1s", "1d", "1.2.3s", "nan", "1e400h"] {
-            assert!(duration(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn a_command_can_be_typed_again() {

@@ -81,7 +81,7 @@ pub(super) struct Process {
 struct Tail(Vec<u8>);
 
 /// Bytes that are kept of what a worker printed.
-const TAIL: usize = 4096;
+const TAIL: usize = 32 << 10;
 
 impl Process {
     /// Starts a worker. Must be called from a thread that lives as long as the controller: the kernel ties the
@@ -258,16 +258,36 @@ fn last_lines(bytes: &[u8]) -> Option<String> {
     const LINES: usize = 3;
     const CHARS: usize = 400;
     let text = String::from_utf8_lossy(bytes);
-    let telling = |line: &&str| !line.trim().is_empty() && !line.starts_with("note: run with `RUST_BACKTRACE");
+    let telling = |line: &&str| !line.trim().is_empty() && !of_backtrace(line);
     let mut lines: Vec<&str> = text.lines().rev().filter(telling).take(LINES).map(str::trim).collect();
     lines.reverse();
     let shown: String = lines.join(" | ").chars().filter(|c| !c.is_control()).take(CHARS).collect();
     (!shown.is_empty()).then_some(shown)
 }
 
+/// Whether a line belongs to a backtrace: what went wrong is said above it.
+fn of_backtrace(line: &str) -> bool {
+    let text = line.trim_start();
+    let numbered = text.split_once(": ").is_some_and(|(n, _)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    let indented = text.len() < line.len();
+    (indented && (numbered || text.starts_with("at ")))
+        || text == "stack backtrace:"
+        || (text.starts_with("note: ") && text.contains("RUST_BACKTRACE"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn last_words_stand_above_a_backtrace() {
+        let text = b"memory allocation of 34359738368 bytes failed\nstack backtrace:\n   0: rust_oom\n             at \
+            /rustc/alloc.rs:420:5\n  39: call_once<fn() -> std::process::ExitCode, ()>\nnote: Some details are \
+            omitted, run with `RUST_BACKTRACE=full` for a verbose backtrace.\n";
+        assert_eq!(last_lines(text).as_deref(), Some("memory allocation of 34359738368 bytes failed"));
+        let text = b"12: not a frame\nat the end\n";
+        assert_eq!(last_lines(text).as_deref(), Some("12: not a frame | at the end"));
+    }
 
     #[test]
     fn last_words_are_the_last_telling_lines() {

@@ -17,12 +17,12 @@ impl Drop for Watch {
     }
 }
 
-/// Takes the signals that stop a sweep. A hang-up that was ignored when this process started stays ignored: that is
-/// how `nohup` works.
+/// Takes the signals that stop a sweep. One that was ignored when this process started stays ignored: that is how `nohup`
+/// works, and how a shell without job control keeps Ctrl-C from what it put in the background.
 pub(super) fn watch(inputs: Sender<Input>) -> std::io::Result<Watch> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let taken = [SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
-    let wanted = taken.into_iter().filter(|&signal| signal != SIGHUP || !ignored(&status, signal));
+    let wanted = taken.into_iter().filter(|&signal| !ignored(&status, signal));
     let mut signals = Signals::new(wanted)?;
     let handle = signals.handle();
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {

@@ -92,6 +92,7 @@ impl State {
         let planned = self.run(run);
         let settings = planned.settings.clone();
         let corpus = self.corpus(&settings);
+        let checkpoint_every = self.plan.options.checkpoint_every;
         let place = Place { lane: u32::try_from(lane).unwrap_or(u32::MAX), run: planned.id, attempt: claim.attempt };
         let started = Event::AttemptStarted {
             at: self.at(run, claim.attempt, die),
@@ -107,7 +108,7 @@ impl State {
         let busy =
             Busy { run, place, folder: folder.clone(), started: SystemTime::now(), logged: None, cancelled: false };
         worker.lanes[lane] = Some(busy);
-        let assignment = Box::new(Assignment { place, folder, settings, corpus });
+        let assignment = Box::new(Assignment { place, folder, settings, corpus, checkpoint_every });
         fx.send(worker.id, ToWorker::Assign { assignment });
         fx.announce(started);
     }

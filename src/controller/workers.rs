@@ -76,7 +76,8 @@ impl State {
                 Ok(()) => return false,
                 Err(reason) => Err(reason),
             },
-            (_, FromWorker::Checkpointed { place, step }) => self.checkpointed(die, place, step),
+            (_, FromWorker::Resumed { place, steps, refused }) => self.resumed(die, place, steps, refused, fx),
+            (_, FromWorker::Checkpointed { place, step }) => self.checkpointed(die, place, step, fx),
             (_, FromWorker::Beat { pulses }) => match self.beat(die, &pulses, fx) {
                 Ok(()) => return false,
                 Err(reason) => Err(reason),
@@ -132,7 +133,26 @@ impl State {
         Ok(())
     }
 
-    fn checkpointed(&mut self, die: usize, place: Place, step: u64) -> Result<(), String> {
+    fn resumed(
+        &mut self,
+        die: usize,
+        place: Place,
+        steps: Option<u64>,
+        refused: Vec<String>,
+        fx: &mut dyn Effects,
+    ) -> Result<(), String> {
+        let Some(busy) = self.busy(die, place) else {
+            return Err(stray("a beginning", place));
+        };
+        let run = busy.run;
+        if steps.is_some_and(|steps| steps > self.run(run).settings.steps) {
+            return Err(format!("a beginning after {} steps, which the run does not have", steps.unwrap_or(0)));
+        }
+        fx.announce(Event::AttemptResumed { at: self.at(run, place.attempt, die), steps, refused });
+        Ok(())
+    }
+
+    fn checkpointed(&mut self, die: usize, place: Place, step: u64, fx: &mut dyn Effects) -> Result<(), String> {
         let Some(busy) = self.busy(die, place) else {
             return Err(stray("a checkpoint", place));
         };
@@ -140,6 +160,7 @@ impl State {
         if step >= self.run(run).settings.steps {
             return Err(format!("a checkpoint of step {step}, which the run does not have"));
         }
+        fx.announce(Event::Checkpointed { at: self.at(run, place.attempt, die), step });
         Ok(())
     }
 

@@ -137,6 +137,26 @@ pub struct CorpusInfo {
 pub struct RunOptions {
     /// Attempts that a run gets.
     pub attempts: u32,
+    /// How often a run is saved.
+    pub checkpoint_every: CheckpointEvery,
+    /// Whether checkpoints outlive their run.
+    pub keep_checkpoints: bool,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self { attempts: 3, checkpoint_every: CheckpointEvery::Milliseconds(60_000), keep_checkpoints: false }
+    }
+}
+
+/// How often a run is saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckpointEvery {
+    /// After so many steps.
+    Steps(u64),
+    /// After so much time.
+    Milliseconds(u64),
 }
 
 /// A resolved sweep.

@@ -64,14 +64,15 @@ impl Bars {
     }
 }
 
-/// An attempt in a line, under the others: `adamw lr=0.001 seed=1  step  121/300  val_bpb 2.1114  3.1k tok/s`.
+/// An attempt in a line, under the others: `step  121/300  val_bpb 2.1114  3.1k tok/s  adamw lr=0.001 seed=1`. What
+/// moves comes first: a narrow terminal cuts the end off.
 fn describe(going: &Going, label: usize) -> String {
     let steps = going.steps.to_string().len();
     let bpb = going.val_bpb.map_or_else(String::new, |bpb| format!("  val_bpb {bpb:.4}"));
     let speed = going.speed().map_or_else(String::new, |x| format!("  {}", speed(x)));
     let attempt = if going.at.attempt > 1 { format!("  attempt {}", going.at.attempt) } else { String::new() };
     let (name, trained) = (&going.at.label, going.trained);
-    format!("{name:<label$}  step {trained:>steps$}/{}{bpb}{speed}{attempt}", going.steps)
+    format!("step {trained:>steps$}/{}{bpb}{speed}  {name:<label$}{attempt}", going.steps)
 }
 
 /// A style from a template that is known to be right.
@@ -120,10 +121,10 @@ mod tests {
         assert!(board.on(0).is_none());
         let started = Event::AttemptStarted { at: at.clone(), steps: 100, tokens_per_step: 64, shape: 0 };
         board.apply(began, &started);
-        assert_eq!(describe(board.on(0).unwrap(), 14), "adamw seed=1    step   0/100  attempt 2");
+        assert_eq!(describe(board.on(0).unwrap(), 14), "step   0/100  adamw seed=1    attempt 2");
         let row = testing::row(49, 2.5, 1.0);
         board.apply(began + Duration::from_secs(2), &Event::Logged { at, row });
         let line = describe(board.on(0).unwrap(), 14);
-        assert_eq!(line, "adamw seed=1    step  50/100  val_bpb 2.5000  1.6k tok/s  attempt 2");
+        assert_eq!(line, "step  50/100  val_bpb 2.5000  1.6k tok/s  adamw seed=1    attempt 2");
     }
 }

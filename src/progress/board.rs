@@ -14,6 +14,8 @@ pub(super) struct Going {
     pub(super) steps: u64,
     /// Steps that are trained.
     pub(super) trained: u64,
+    /// Steps that an earlier attempt had trained.
+    from: u64,
     pub(super) val_bpb: Option<f64>,
     tokens_per_step: u64,
     shape: usize,
@@ -25,7 +27,8 @@ impl Going {
     /// Tokens a second since the attempt began, as far as it is known.
     pub(super) fn speed(&self) -> Option<f64> {
         let seconds = self.heard.duration_since(self.began).as_secs_f64();
-        (seconds > 0.0 && self.trained > 0).then(|| float(self.trained * self.tokens_per_step) / seconds)
+        let trained = self.trained - self.from;
+        (seconds > 0.0 && trained > 0).then(|| float(trained * self.tokens_per_step) / seconds)
     }
 }
 
@@ -98,6 +101,7 @@ impl Board {
                     at: at.clone(),
                     steps: *steps,
                     trained: 0,
+                    from: 0,
                     val_bpb: None,
                     tokens_per_step: *tokens_per_step,
                     shape: *shape,
@@ -105,6 +109,12 @@ impl Board {
                     heard: now,
                 };
                 self.going.insert(at.run, going);
+            }
+            Event::AttemptResumed { at, steps, .. } => {
+                if let (Some(going), Some(steps)) = (self.going.get_mut(&at.run), steps) {
+                    (going.trained, going.from) = (*steps, *steps);
+                    (going.began, going.heard) = (now, now);
+                }
             }
             Event::Logged { at, row } => {
                 self.advance(at.run, row.step + 1, now);
@@ -133,6 +143,7 @@ impl Board {
             | Event::WorkerLost { .. }
             | Event::DieSetAside { .. }
             | Event::Beat { step: None, .. }
+            | Event::Checkpointed { .. }
             | Event::Stopping { .. }
             | Event::SweepEnded { .. } => {}
         }

@@ -59,7 +59,7 @@ impl<W: Write> Sink for Plain<W> {
     fn take(&mut self, event: &Event) {
         let (now, _) = (self.now)();
         self.board.apply(now, event);
-        let shown = !self.quiet || trouble(event).is_some() || matches!(event, Event::Stopping { .. });
+        let shown = !self.quiet || trouble(event) || matches!(event, Event::Stopping { .. });
         if shown && let Some(text) = line(event, self.board.finished, self.board.runs) {
             self.put(&text);
         }

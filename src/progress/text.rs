@@ -1,6 +1,6 @@
 //! Events and quantities in words.
 
-use crate::event::{Event, Failure, Halt, signal_name};
+use crate::event::{Event, Halt, signal_name};
 use crate::run::{Ending, Outcome};
 
 /// `2h 05m`, `4m 09s` or `12s`.
@@ -39,6 +39,15 @@ fn dies(count: usize) -> String {
     format!("{count} {}", if count == 1 { "die" } else { "dies" })
 }
 
+/// Where an attempt goes on, and which checkpoints were of no use.
+fn resumed(label: &str, steps: Option<u64>, refused: &[String]) -> String {
+    let from = steps.map_or_else(|| "starts over".to_owned(), |steps| format!("goes on after {steps} steps"));
+    match refused {
+        [] => format!("{label} {from}"),
+        refused => format!("warning: {label} {from}, since {}", refused.join("; ")),
+    }
+}
+
 /// The line that a user gets for an event; most have none. `done` of `total` runs have a result.
 pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
     Some(match event {
@@ -65,9 +74,10 @@ pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
         Event::DieSetAside { die, failure } => {
             format!("die {die} is set aside after 3 failures in a row, the last of which was: {failure}")
         }
+        Event::AttemptResumed { at, steps, refused } => resumed(&at.label, *steps, refused),
         Event::RunElsewhere { run, holder } => format!("run {run} belongs to {holder}"),
         Event::Stopping { halt: Halt::Signal { signal } } => format!(
-            "{}: stopping after the steps in hand; runs in hand start over next time; a second signal stops at once",
+            "{}: stopping after the steps in hand; runs in hand are saved and go on next time; a second signal stops at once",
             signal_name(*signal)
         ),
         Event::Stopping { halt } => format!("stopping: {halt}"),
@@ -81,26 +91,28 @@ pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
         | Event::AttemptStarted { .. }
         | Event::Logged { .. }
         | Event::Beat { .. }
+        | Event::Checkpointed { .. }
         | Event::AttemptFailed { again: false, .. }
         | Event::AttemptAbandoned { .. } => return None,
     })
 }
 
 /// Whether an event's line is about trouble, and is shown even where progress is not.
-pub(super) fn trouble(event: &Event) -> Option<&Failure> {
+pub(super) fn trouble(event: &Event) -> bool {
     match event {
-        Event::RunFailed { failure, .. }
-        | Event::DieSetAside { failure, .. }
-        | Event::WorkerLost { failure, .. }
-        | Event::AttemptFailed { failure, .. } => Some(failure),
-        _ => None,
+        Event::RunFailed { .. }
+        | Event::DieSetAside { .. }
+        | Event::WorkerLost { .. }
+        | Event::AttemptFailed { .. } => true,
+        Event::AttemptResumed { refused, .. } => !refused.is_empty(),
+        _ => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{At, Cause};
+    use crate::event::{At, Cause, Failure};
     use crate::run::RunId;
 
     #[test]
@@ -129,7 +141,17 @@ mod tests {
         );
         assert_eq!(
             say(Event::Stopping { halt: Halt::Signal { signal: 2 } }),
-            "SIGINT: stopping after the steps in hand; runs in hand start over next time; a second signal stops at once"
+            "SIGINT: stopping after the steps in hand; runs in hand are saved and go on next time; a second signal stops at once"
+        );
+        let at = || At { run: RunId::from_bits(1), attempt: 2, die: 1, label: "sr4 seed=3".into() };
+        assert_eq!(
+            say(Event::AttemptResumed { at: at(), steps: Some(50), refused: vec![] }),
+            "sr4 seed=3 goes on after 50 steps"
+        );
+        let refused = vec!["a is damaged: x".to_owned(), "b is damaged: y".to_owned()];
+        assert_eq!(
+            say(Event::AttemptResumed { at: at(), steps: None, refused }),
+            "warning: sr4 seed=3 starts over, since a is damaged: x; b is damaged: y"
         );
         assert_eq!(
             say(Event::SweepEnded { finished: 1, failed: 0, left: 2, wall_sec: 61.0 }),

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Failure, Phase};
-use crate::plan::CorpusInfo;
+use crate::plan::{CheckpointEvery, CorpusInfo};
 use crate::run::{Outcome, Row, RunId};
 use crate::settings::Settings;
 
 /// Raised whenever a message changes; both sides must have the same.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Which attempt, and in which slot of the worker: what makes a late or stray message recognisable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -56,6 +56,8 @@ pub struct Assignment {
     pub settings: Settings,
     /// The corpus that was planned with, which must be the one that is found.
     pub corpus: CorpusInfo,
+    /// How often the run is saved.
+    pub checkpoint_every: CheckpointEvery,
 }
 
 /// From the controller to a worker.
@@ -67,7 +69,7 @@ pub enum ToWorker {
         /// What to train.
         assignment: Box<Assignment>,
     },
-    /// Stop this attempt after the step in hand. An attempt that has ended meanwhile is no error.
+    /// Stop this attempt after the step in hand, with a checkpoint. An attempt that has ended meanwhile is no error.
     Cancel {
         /// The attempt.
         place: Place,
@@ -128,6 +130,15 @@ pub enum FromWorker {
         place: Place,
         /// The step.
         row: Row,
+    },
+    /// There were checkpoints of earlier attempts. At most once, before any row.
+    Resumed {
+        /// The attempt.
+        place: Place,
+        /// Steps that are done; absent where none of the checkpoints could be used.
+        steps: Option<u64>,
+        /// Why newer checkpoints could not be used.
+        refused: Vec<String>,
     },
     /// A checkpoint is on disk: the attempt can go on from after this step.
     Checkpointed {

@@ -152,6 +152,7 @@ mod tests {
         let pulse = Pulse { place: place(), phase: Phase::Training, step: Some(4), still_ms: 10, usual_ms: None };
         let messages = [
             FromWorker::Checkpointed { place: place(), step: 8 },
+            FromWorker::Resumed { place: place(), steps: Some(9), refused: vec!["x is damaged".to_owned()] },
             FromWorker::Beat { pulses: vec![pulse] },
             FromWorker::Ended { place: place(), end: End::Result { outcome: Box::new(outcome) } },
             FromWorker::Ended { place: place(), end: End::Cancelled { step: None } },

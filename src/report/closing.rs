@@ -48,6 +48,7 @@ pub fn closing_text(plan: &Plan, analysis: &Analysis, dir: &Path, colour: bool) 
         paragraph(&mut text, &strangers(&analysis.strangers), "  ");
     }
     paragraph(&mut text, &format!("Tables in {}: {}", dir.display(), TABLES.join(", ")), "  ");
+    paragraph(&mut text, &format!("Report for the browser: {}", dir.join("report.html").display()), "  ");
     text
 }
 
@@ -93,7 +94,7 @@ fn configurations(plan: &Plan, analysis: &Analysis) -> String {
 }
 
 /// The configurations by their mean, the best first; those without a finished run last, in the plan's order.
-fn best_first(plan: &Plan, analysis: &Analysis) -> Vec<usize> {
+pub(super) fn best_first(plan: &Plan, analysis: &Analysis) -> Vec<usize> {
     let key = |results: &ConfigurationResults| {
         let mean = results.summary().map(|s| s.mean);
         match (mean, better(plan.compare.metric)) {
@@ -107,7 +108,7 @@ fn best_first(plan: &Plan, analysis: &Analysis) -> Vec<usize> {
     order
 }
 
-fn difference(analysis: &Analysis, index: usize) -> [String; 2] {
+pub(super) fn difference(analysis: &Analysis, index: usize) -> [String; 2] {
     let verdict = &analysis.verdict;
     if verdict.baseline == Some(index) {
         return ["the baseline's best".to_owned(), String::new()];
@@ -128,7 +129,7 @@ fn difference_cells(comparison: &Comparison) -> [String; 2] {
     [text, p_text(paired.sign_flip_p)]
 }
 
-fn mean_text(summary: Option<Summary>) -> String {
+pub(super) fn mean_text(summary: Option<Summary>) -> String {
     let Some(summary) = summary else {
         return "-".to_owned();
     };

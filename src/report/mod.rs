@@ -9,6 +9,8 @@ mod comparisons;
 mod curves;
 mod diff;
 mod grid;
+mod html;
+mod markup;
 mod metric;
 mod runs;
 mod summary;
@@ -20,6 +22,8 @@ pub use analysis::{Analysis, ConfigurationResults, SeedResult, SeedState, analys
 pub use closing::closing_text;
 pub use columns::VOLATILE;
 pub use diff::{DiffError, Difference, Differences, compare_paths};
+pub use html::write_report;
+pub use markup::{Markup, summary_text};
 pub use metric::{better, metric_name, test_name};
 pub use tables::write_tables;
 pub use verdict::{ArmVerdict, Comparison, Finding, Split, Verdict, verdict};

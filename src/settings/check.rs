@@ -20,6 +20,9 @@ pub fn conflicts(s: &Settings) -> Vec<Conflict> {
     let mut refuse = |keys, message, allowed: &str| {
         found.push(Conflict { keys, message, allowed: allowed.to_owned() });
     };
+    if s.eps > 0.0 && s.eps as f32 == 0.0 {
+        refuse(&["eps"], format!("`eps` = {} is zero in 32 bits", s.eps), "at least 1e-45");
+    }
     if s.n_head * s.head_size != s.c {
         let (n, size, c) = (s.n_head, s.head_size, s.c);
         refuse(

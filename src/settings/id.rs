@@ -12,10 +12,15 @@ use crate::run::{NUMERICS, RunId};
 /// setting that changes numbers, by key in byte order and in its canonical form, `corpus=<digest>` and
 /// `numerics=<n>`, each ended by a line feed.
 pub fn run_id(settings: &Settings, corpus_digest: &str) -> RunId {
-    let digest = blake3::hash(encoding(settings, corpus_digest).as_bytes());
+    let digest = run_digest(settings, corpus_digest);
     let mut first = [0; 8];
     first.copy_from_slice(&digest.as_bytes()[..8]);
     RunId::from_bits(u64::from_be_bytes(first))
+}
+
+/// The whole digest whose first 64 bits are the run's id.
+pub fn run_digest(settings: &Settings, corpus_digest: &str) -> blake3::Hash {
+    blake3::hash(encoding(settings, corpus_digest).as_bytes())
 }
 
 fn encoding(settings: &Settings, corpus_digest: &str) -> String {

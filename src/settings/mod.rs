@@ -16,7 +16,7 @@ mod value;
 pub use canonical::canonical;
 pub use check::{Conflict, conflicts};
 pub use docs::markdown;
-pub use id::run_id;
+pub use id::{run_digest, run_id};
 pub use resolve::resolve;
 pub use setting::{Group, Initial, Preset, Setting, setting};
 pub use value::{Kind, Value};

@@ -27,6 +27,8 @@ const fn side(max: u64) -> Kind {
 const NOT_NEGATIVE: Kind = Kind::Float(Included(0.0), Unbounded);
 const POSITIVE: Kind = Kind::Float(Excluded(0.0), Unbounded);
 const MOMENT: Kind = Kind::Float(Included(0.0), Excluded(1.0));
+/// Most windows of an evaluation: more than any corpus needs, and few enough to end.
+const MOST_WINDOWS: u64 = 1_000_000;
 /// Longest schedule; keeps the number of any window (`steps * batch * accum_steps`) inside 64 bits.
 const MOST_STEPS: u64 = 1_000_000_000;
 
@@ -117,7 +119,7 @@ pub static TABLE: &[Setting] = &[
         "eval_batches",
         eval_batches,
         Schedule,
-        size(MOST_STEPS),
+        size(MOST_WINDOWS),
         Int(8),
         "Validation windows of a logged evaluation; the final one takes twice as many."
     ),
@@ -125,7 +127,7 @@ pub static TABLE: &[Setting] = &[
         "test_batches",
         test_batches,
         Schedule,
-        Kind::IntOr { min: 1, max: MOST_STEPS, word: "all" },
+        Kind::IntOr { min: 1, max: MOST_WINDOWS, word: "all" },
         Int(64),
         "Windows of the test split, the same for every seed, evaluated once at the end; `all`: the whole split."
     ),

@@ -33,6 +33,11 @@ impl Attempt {
         self.folder.join("worker.log")
     }
 
+    /// Where the worker writes the final weights, if they are kept.
+    pub fn final_weights(&self) -> PathBuf {
+        super::final_weights(&self.folder)
+    }
+
     pub(super) fn failure(&self) -> PathBuf {
         self.folder.join("failure.json")
     }
@@ -87,10 +92,25 @@ impl Results {
         outcome: &Outcome,
         execution: &Execution,
     ) -> Result<StoredResult, StoreError> {
-        let paths = self.run_paths(run);
         let ours = fs::read(attempt.log()).context("read", &attempt.log())?;
         rows_of(&attempt.log(), &ours)?;
         durable::sync(&attempt.log())?;
+        let stored =
+            self.publish_first(run, attempt, &ours, |log| StoredResult::new(run.id, outcome, execution, log))?;
+        if !self.keeps_checkpoints() {
+            self.remove_checkpoints(run)?;
+        }
+        Ok(stored)
+    }
+
+    fn publish_first(
+        &self,
+        run: &PlannedRun,
+        attempt: &Attempt,
+        ours: &[u8],
+        result: impl Fn(&[u8]) -> StoredResult,
+    ) -> Result<StoredResult, StoreError> {
+        let paths = self.run_paths(run);
         loop {
             if paths.result().exists() {
                 match self.check_result(run)? {
@@ -98,17 +118,20 @@ impl Results {
                     Err(_) => put_aside(&paths)?,
                 }
             }
+            if attempt.final_weights().exists() {
+                durable::link_first(&attempt.final_weights(), &paths.final_weights())?;
+            }
             let log = match durable::link_first(&attempt.log(), &paths.log())? {
-                true => ours.clone(),
+                true => ours.to_vec(),
                 // A log without a result: an earlier attempt ended between the two. It is as good as ours, if it is
                 // whole.
                 false => fs::read(paths.log()).context("read", &paths.log())?,
             };
-            if !same_but_for_timing(&log, &ours) {
+            if !same_but_for_timing(&log, ours) {
                 put_aside(&paths)?;
                 continue;
             }
-            let result = StoredResult::new(run.id, outcome, execution, &log);
+            let result = result(&log);
             if durable::create_first(&paths.result(), &to_json(&result, &paths.result())?)? {
                 return Ok(result);
             }
@@ -128,7 +151,7 @@ fn put_aside(paths: &RunPaths) -> Result<(), StoreError> {
         }
     };
     // The result first: while it stands, the log is taken for its log.
-    for path in [paths.result(), paths.log()] {
+    for path in [paths.result(), paths.log(), paths.final_weights()] {
         let target = folder.join(path.file_name().unwrap_or_default());
         match fs::rename(&path, &target) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

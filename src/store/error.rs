@@ -37,6 +37,9 @@ pub enum StoreError {
         /// First entry that does not belong.
         entry: String,
     },
+    /// A folder without a plan.
+    #[error("{} is not a results folder: it has no plan.json", .0.display())]
+    NoPlan(PathBuf),
     /// The folder's plan cannot be understood.
     #[error("{} is not a plan of diesweep: {why}", path.display())]
     BadPlan {

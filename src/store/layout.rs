@@ -49,6 +49,11 @@ impl Layout {
         self.dir.join("events")
     }
 
+    /// The report for the browser.
+    pub fn report(&self) -> PathBuf {
+        self.dir.join("report.html")
+    }
+
     /// A table, by its name in [`TABLES`].
     pub fn table(&self, name: &str) -> PathBuf {
         self.dir.join(name)
@@ -90,6 +95,11 @@ impl RunPaths {
     /// The published result.
     pub fn result(&self) -> PathBuf {
         self.dir.join("result.json")
+    }
+
+    /// The published final weights.
+    pub fn final_weights(&self) -> PathBuf {
+        super::final_weights(&self.dir)
     }
 
     /// The folder of an attempt.

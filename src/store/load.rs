@@ -6,7 +6,7 @@ use super::attempt::last_failure;
 use super::durable::read_if_there;
 use super::error::StoreError;
 use super::record::{AttemptFailure, StoredResult};
-use super::results::Results;
+use super::view::View;
 use crate::plan::{Plan, PlannedRun};
 
 /// How far a planned run is.
@@ -46,7 +46,7 @@ pub struct Loaded {
     pub warnings: Vec<String>,
 }
 
-impl Results {
+impl View {
     /// Reads the states of all runs of the plan.
     ///
     /// A result counts only if it holds together: result.json is readable and of that run, and log.csv has the digest

@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::error::{Context, StoreError};
 use crate::cfmt;
 use crate::run::{Panel, Row, Timing};
@@ -47,28 +49,90 @@ fn panel_values(p: &Panel) -> [f64; 9] {
     [p.churn, p.pct_neg, p.pct_zero, p.pct_pos, p.rail_pct, p.dead_pct, p.scale_mean, p.scale_min, p.scale_max]
 }
 
+/// A log as it is at some moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogMark {
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Its rows.
+    pub rows: u64,
+    /// blake3 of the bytes, hexadecimal.
+    pub digest: String,
+}
+
+impl LogMark {
+    /// The bytes that the log at `path` had when it was marked.
+    ///
+    /// # Errors
+    /// The log cannot be read, is shorter by now, or has other bytes.
+    pub fn kept(&self, path: &Path) -> Result<Vec<u8>, StoreError> {
+        let broken = |why: String| StoreError::BrokenLog { path: path.to_owned(), why };
+        let mut log = fs::read(path).context("read", path)?;
+        let bytes = usize::try_from(self.bytes).unwrap_or(usize::MAX);
+        if log.len() < bytes {
+            return Err(broken(format!("it has {} bytes where there were {}", log.len(), self.bytes)));
+        }
+        log.truncate(bytes);
+        if *blake3::hash(&log).to_hex() != *self.digest {
+            return Err(broken(format!("its first {} bytes are not those that were written", self.bytes)));
+        }
+        rows_of(path, &log)?;
+        Ok(log)
+    }
+}
+
 /// Writes a log line by line: each row reaches the file at once and in one piece.
 #[derive(Debug)]
 pub struct LogWriter {
     file: File,
     path: PathBuf,
     line: String,
+    bytes: u64,
+    rows: u64,
+    hasher: blake3::Hasher,
 }
 
 impl LogWriter {
     /// Creates the file, which must not be there, and writes the header.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
-        let file = File::create_new(path).context("create", path)?;
-        let mut writer = Self { file, path: path.to_owned(), line: LOG_HEADER.to_owned() };
+        let mut writer = Self::empty(path)?;
+        writer.line.push_str(LOG_HEADER);
         writer.write_line()?;
         Ok(writer)
+    }
+
+    /// Creates the file, which must not be there, with what another log had when it was marked ([`LogMark::kept`]).
+    pub fn go_on(path: &Path, kept: &[u8], rows: u64) -> Result<Self, StoreError> {
+        let mut writer = Self::empty(path)?;
+        writer.write(kept)?;
+        writer.rows = rows;
+        Ok(writer)
+    }
+
+    fn empty(path: &Path) -> Result<Self, StoreError> {
+        let file = File::create_new(path).context("create", path)?;
+        let (path, hasher) = (path.to_owned(), blake3::Hasher::new());
+        Ok(Self { file, path, line: String::new(), bytes: 0, rows: 0, hasher })
+    }
+
+    /// The log as it is now.
+    pub fn mark(&self) -> LogMark {
+        LogMark { bytes: self.bytes, rows: self.rows, digest: self.hasher.finalize().to_string() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Appends a row; values that the run does not have are left empty.
     pub fn row(&mut self, row: &Row) -> Result<(), StoreError> {
         self.line.clear();
         format_row(&mut self.line, row, "");
-        self.write_line()
+        self.write_line()?;
+        self.rows += 1;
+        Ok(())
     }
 
     /// Flushes the file to disk.
@@ -77,10 +141,19 @@ impl LogWriter {
     }
 
     fn write_line(&mut self) -> Result<(), StoreError> {
-        self.line.push('\n');
-        let bytes = self.line.as_bytes();
+        let mut line = std::mem::take(&mut self.line);
+        line.push('\n');
+        let written = self.write(line.as_bytes());
+        self.line = line;
+        written
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         let action = format!("write {} bytes to", bytes.len());
-        self.file.write_all(bytes).context(&action, &self.path)
+        self.file.write_all(bytes).context(&action, &self.path)?;
+        self.hasher.update(bytes);
+        self.bytes += bytes.len() as u64;
+        Ok(())
     }
 }
 

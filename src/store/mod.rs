@@ -6,10 +6,10 @@
 //!   controller.<n>                   who works on it, see `lock`
 //!   runs/<name>-<id>/                found by the id alone
 //!     run.json                       what the run is
-//!     attempt-<n>/                   log.csv, worker.log, failure.json
-//!     log.csv  result.json           published once, the result last
+//!     attempt-<n>/                   log.csv, worker.log, failure.json, checkpoint-<steps>.safetensors
+//!     log.csv  result.json           published once, the result last; final.safetensors where it is asked for
 //!     damaged-<n>/                   files that did not hold together, put aside
-//!   comparison.csv  summary.csv  comparisons.csv  curves.csv
+//!   comparison.csv  summary.csv  comparisons.csv  curves.csv  report.html
 //!   events/
 //! ```
 //!
@@ -17,26 +17,32 @@
 
 mod attempt;
 mod changes;
+mod checkpoints;
 mod durable;
 mod error;
+mod history;
 mod layout;
 mod load;
 mod lock;
 mod log;
 mod record;
 mod results;
+mod view;
 
 pub use attempt::Attempt;
 pub use changes::PlanChange;
+pub use checkpoints::{checkpoint_file, earlier_checkpoints, final_weights};
 pub use error::StoreError;
+pub use history::measured_speed;
 pub use layout::{Layout, RunPaths, TABLES, id_of_folder};
 pub use load::{Loaded, RunState};
 pub use lock::host_name;
-pub use log::{LOG_HEADER, LogWriter, ReadLog, format_row, read_log};
+pub use log::{LOG_HEADER, LogMark, LogWriter, ReadLog, format_row, read_log};
 pub use record::{AttemptFailure, Execution, RunFile, StoredResult};
 pub use results::{Opened, Results};
+pub use view::View;
 
-pub(crate) use durable::NewFile;
+pub(crate) use durable::{NewFile, remove_if_there, replace, sync};
 pub(crate) use log::rows_of;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Opening a results folder for writing.
 
-use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Deref;
 use std::path::Path;
 
 use serde::Serialize;
@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::changes::{self, PlanChange};
 use super::durable;
 use super::error::{Context, StoreError};
-use super::layout::{FIRST_NAMES, Layout, RunPaths, id_of_folder};
+use super::layout::{FIRST_NAMES, Layout, id_of_folder};
 use super::lock::{self, Lock};
-use crate::plan::{CorpusInfo, Plan, PlannedRun};
-use crate::run::RunId;
+use super::view::View;
+use crate::plan::{CorpusInfo, Plan};
 use crate::settings::Data;
 
 /// A sweep's results folder, held for writing until this is dropped.
@@ -21,11 +21,19 @@ use crate::settings::Data;
 /// Calls for different runs may come from several threads at once.
 #[derive(Debug)]
 pub struct Results {
-    layout: Layout,
+    view: View,
     corpora: Vec<CorpusInfo>,
-    /// The folders that were there at the start, by id; the first name of each.
-    folders: BTreeMap<RunId, String>,
+    keep_checkpoints: bool,
     _lock: Lock,
+}
+
+/// Whoever holds a folder reads it like anybody else.
+impl Deref for Results {
+    type Target = View;
+
+    fn deref(&self) -> &View {
+        &self.view
+    }
 }
 
 /// A folder that was opened.
@@ -61,31 +69,23 @@ impl Results {
         let old = read_plan(&layout, plan)?;
         let change = old.as_ref().map_or_else(PlanChange::default, |old| changes::compare(old, plan));
         durable::remove_stale(layout.dir())?;
-        let folders = scan_runs(&layout)?;
+        remove_stale_of_runs(&layout)?;
+        let view = View::of(layout.clone())?;
         write_if_changed(&layout.sweep_toml(), sweep_toml.as_bytes())?;
         write_if_changed(&layout.plan(), &to_json(plan, &layout.plan())?)?;
-        let results = Self { layout, corpora: plan.corpora.clone(), folders, _lock: lock };
+        let keep_checkpoints = plan.options.keep_checkpoints;
+        let results = Self { view, corpora: plan.corpora.clone(), keep_checkpoints, _lock: lock };
         Ok(Opened { results, created: old.is_none(), change })
     }
 
-    /// The folder's paths.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// The folder of a planned run, which may not be there yet: the one that has its id, whatever its name.
-    pub fn run_paths(&self, run: &PlannedRun) -> RunPaths {
-        self.layout.run(self.folders.get(&run.id).unwrap_or(&run.folder))
+    /// Whether checkpoints outlive their run.
+    pub(super) const fn keeps_checkpoints(&self) -> bool {
+        self.keep_checkpoints
     }
 
     /// Writes a table in place of the one that may be there.
     pub(crate) fn write_table(&self, name: &str, csv: &[u8]) -> Result<(), StoreError> {
-        durable::replace(&self.layout.table(name), csv)
-    }
-
-    /// Names of the folders of runs, by id, that were there when the folder was opened.
-    pub(super) fn folders(&self) -> &BTreeMap<RunId, String> {
-        &self.folders
+        durable::replace(&self.layout().table(name), csv)
     }
 
     pub(super) fn corpus_digest(&self, data: &Data) -> Option<String> {
@@ -121,6 +121,10 @@ fn read_plan(layout: &Layout, plan: &Plan) -> Result<Option<Value>, StoreError> 
     }
     let path = layout.plan();
     let Some(bytes) = durable::read_if_there(&path)? else {
+        // A results folder whose plan someone removed: its runs are found by their ids alone.
+        if layout.sweep_toml().is_file() && layout.runs().is_dir() {
+            return Ok(None);
+        }
         return match foreign_entry(layout.dir())? {
             Some(entry) => Err(StoreError::Foreign { dir: layout.dir().to_owned(), entry }),
             None => Ok(None),
@@ -154,26 +158,16 @@ fn foreign_entry(dir: &Path) -> Result<Option<String>, StoreError> {
     Ok(foreign.into_iter().min())
 }
 
-/// The folders of runs by id; on the way removes what killed processes left half-written in them.
-fn scan_runs(layout: &Layout) -> Result<BTreeMap<RunId, String>, StoreError> {
+/// Removes what killed processes left half-written in the runs' folders.
+fn remove_stale_of_runs(layout: &Layout) -> Result<(), StoreError> {
     let runs = layout.runs();
-    let mut folders: BTreeMap<RunId, String> = BTreeMap::new();
     for entry in fs::read_dir(&runs).context("read", &runs)? {
-        let entry = entry.context("read", &runs)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(id) = id_of_folder(&name) else {
-            continue;
-        };
-        let paths = layout.run(&name);
-        durable::remove_stale(paths.dir())?;
-        // Of two folders of one run, the one with a result counts, else the first by name.
-        let rank = |name: &str| (!layout.run(name).result().exists(), name.to_owned());
-        match folders.get(&id) {
-            Some(other) if rank(other) <= rank(&name) => {}
-            _ => drop(folders.insert(id, name)),
+        let name = entry.context("read", &runs)?.file_name();
+        if id_of_folder(&name.to_string_lossy()).is_some() {
+            durable::remove_stale(&runs.join(name))?;
         }
     }
-    Ok(folders)
+    Ok(())
 }
 
 fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {

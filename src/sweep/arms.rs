@@ -11,7 +11,9 @@ use crate::settings::{Setting, setting};
 /// Keys of an arm that are no settings.
 const ARM_KEYS: [&str; 3] = ["name", "zip", "exclude"];
 /// Settings that are part of the format and that the trainer cannot do yet.
-pub(super) const NOT_BUILT: [&str; 2] = ["checkpoint_every", "profile"];
+pub(super) const NOT_BUILT: [&str; 1] = ["profile"];
+/// Keys of `[run]` that might be taken for settings.
+const RUN_ONLY: [&str; 2] = ["checkpoint_every", "keep_checkpoints"];
 
 impl<'i> Reader<'i> {
     /// Reads `[base]`.
@@ -136,6 +138,10 @@ impl<'i> Reader<'i> {
 
     fn no_setting(&self, key: &Key<'_>, place: &str, others: &[&str]) -> Fault {
         let name = key.get_ref().as_ref();
+        if RUN_ONLY.contains(&name) {
+            let fault = Fault::at(key.span(), format!("`{name}` stands in {place}")).label("stands in the wrong place");
+            return fault.help("it stands in [run]: it is the same for all runs");
+        }
         if NOT_BUILT.contains(&name) {
             return Fault::at(key.span(), format!("`{name}` is not built yet")).label("leave it out");
         }

@@ -5,7 +5,7 @@ use toml::de::{DeTable, DeValue};
 use super::arms::NOT_BUILT;
 use super::reader::{Item, Reader, entries, suggest};
 use crate::plan::request::{Arm, Request};
-use crate::plan::{Compare, Fault, Metric, RunOptions, Span};
+use crate::plan::{CheckpointEvery, Compare, Fault, Metric, RunOptions, Span};
 use crate::settings::{Settings, setting};
 
 /// Every key of the top.
@@ -18,8 +18,9 @@ const TABLES_NOT_BUILT: [(&str, &str); 3] = [
     ("slurm", "running under Slurm is not built yet"),
 ];
 const SEEDS: &str = "a list such as [1, 2, 3], or { first = 1234, count = 8 }";
-/// Attempts that a run gets where nothing is said.
-const ATTEMPTS: u32 = 3;
+/// Keys of `[run]`.
+const RUN_KEYS: [&str; 3] = ["attempts", "checkpoint_every", "keep_checkpoints"];
+const EVERY: &str = "a number of steps from 1 up, or a time such as \"60s\" or \"5m\"";
 /// More seeds than this are taken for a mistake.
 const MOST_SEEDS: u64 = 100_000;
 
@@ -228,7 +229,7 @@ impl<'i> Reader<'i> {
     }
 
     fn run_options(&mut self, item: Option<&Item<'i>>) -> RunOptions {
-        let mut options = RunOptions { attempts: ATTEMPTS };
+        let mut options = RunOptions::default();
         let Some(table) = item.and_then(|item| self.table("`run`", item)) else {
             return options;
         };
@@ -237,19 +238,55 @@ impl<'i> Reader<'i> {
                 "attempts" => {
                     let allowed = "a whole number from 1 to 1000";
                     let attempts = self.whole("`attempts`", value, 1..=1000, allowed);
-                    options.attempts = attempts.and_then(|v| u32::try_from(v).ok()).unwrap_or(ATTEMPTS);
+                    options.attempts = attempts.and_then(|v| u32::try_from(v).ok()).unwrap_or(options.attempts);
                 }
+                "checkpoint_every" => {
+                    options.checkpoint_every = self.checkpoint_every(value).unwrap_or(options.checkpoint_every);
+                }
+                "keep_checkpoints" => match value.get_ref().as_bool() {
+                    Some(keep) => options.keep_checkpoints = keep,
+                    None => self.wrong_type("`keep_checkpoints`", value, "true or false"),
+                },
                 "retries" => {
                     let fault = Fault::at(key.span(), "unknown key `retries` in [run]").label("not known here");
                     self.fault(fault.help("`attempts` counts the first try too: `attempts = 3` is two retries"));
                 }
-                name if name == "lanes" || NOT_BUILT.contains(&name) => {
+                name if name == "lanes" || name == "profile" => {
                     self.fault(Fault::at(key.span(), format!("`{name}` is not built yet")).label("leave it out"));
                 }
-                _ => self.unknown_key(key, "in [run]", &["attempts"]),
+                _ => self.unknown_key(key, "in [run]", &RUN_KEYS),
             }
         }
         options
+    }
+
+    fn checkpoint_every(&mut self, item: &Item<'i>) -> Option<CheckpointEvery> {
+        match item.get_ref() {
+            DeValue::Integer(_) | DeValue::Float(_) => {
+                let steps = self.whole("`checkpoint_every`", item, 1..=u64::MAX, EVERY)?;
+                Some(CheckpointEvery::Steps(steps))
+            }
+            DeValue::String(text) => {
+                let time = crate::duration::parse(text);
+                match time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)) {
+                    Ok(0) => {
+                        let fault = Fault::at(item.span(), "`checkpoint_every` is out of range");
+                        self.fault(fault.label(format!("must be {EVERY}")));
+                        None
+                    }
+                    Ok(ms) => Some(CheckpointEvery::Milliseconds(ms)),
+                    Err(why) => {
+                        let fault = Fault::at(item.span(), format!("`checkpoint_every`: {why}"));
+                        self.fault(fault.label(format!("must be {EVERY}")));
+                        None
+                    }
+                }
+            }
+            _ => {
+                self.wrong_type("`checkpoint_every`", item, EVERY);
+                None
+            }
+        }
     }
 }
 

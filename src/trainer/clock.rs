@@ -2,13 +2,33 @@
 
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::run::Timing;
+
+/// What a clock showed when it was saved: a run that goes on does not count the pause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Elapsed {
+    /// Time in training and evaluation since the run began.
+    pub total: Duration,
+    /// Time in evaluation, of that.
+    pub evaluated: Duration,
+    /// Time in evaluation since the previous row.
+    pub evaluating: Duration,
+    /// The total at the previous row.
+    pub last_row: Duration,
+    /// Steps done at the previous row.
+    pub last_row_steps: u64,
+}
 
 /// Measures steps and evaluations.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    /// When this attempt began, less what earlier attempts took.
+    /// When this attempt began.
     began: Instant,
+    /// What earlier attempts took.
+    before: Duration,
     /// Time in evaluation since the previous row.
     evaluating: Duration,
     /// Time in evaluation over the run.
@@ -25,6 +45,7 @@ impl Clock {
     pub fn start(steps: u64, tokens_per_step: usize, counts_evaluation: bool) -> Self {
         Self {
             began: Instant::now(),
+            before: Duration::ZERO,
             evaluating: Duration::ZERO,
             evaluated: Duration::ZERO,
             last_row: Duration::ZERO,
@@ -33,6 +54,29 @@ impl Clock {
             tokens_per_step: tokens_per_step as f64,
             counts_evaluation,
         }
+    }
+
+    /// What it shows now.
+    pub fn elapsed(&self) -> Elapsed {
+        Elapsed {
+            total: self.now(),
+            evaluated: self.evaluated,
+            evaluating: self.evaluating,
+            last_row: self.last_row,
+            last_row_steps: self.last_row_steps,
+        }
+    }
+
+    /// Goes on from what an earlier attempt's clock showed.
+    pub fn go_on_from(&mut self, elapsed: Elapsed) {
+        self.began = Instant::now();
+        self.before = elapsed.total;
+        (self.evaluated, self.evaluating) = (elapsed.evaluated, elapsed.evaluating);
+        (self.last_row, self.last_row_steps) = (elapsed.last_row, elapsed.last_row_steps);
+    }
+
+    fn now(&self) -> Duration {
+        self.before + self.began.elapsed()
     }
 
     /// Runs an evaluation and counts its time apart.
@@ -50,7 +94,7 @@ impl Clock {
 
     /// The timing of the row that is logged after `step`.
     pub fn row(&mut self, step: u64) -> Timing {
-        let elapsed = self.began.elapsed();
+        let elapsed = self.now();
         let done = step + 1;
         let since = done.saturating_sub(self.last_row_steps);
         let mut spent = elapsed.saturating_sub(self.last_row);
@@ -73,7 +117,7 @@ impl Clock {
 
     /// Seconds since the start, and bytes trained on a second over `steps` steps.
     pub fn total(&self, steps: u64) -> (f64, f64) {
-        let wall = self.began.elapsed();
+        let wall = self.now();
         let training =
             if self.counts_evaluation { wall } else { wall.saturating_sub(self.evaluated + self.evaluating) };
         (wall.as_secs_f64(), self.tokens_per_step * steps as f64 / training.as_secs_f64())

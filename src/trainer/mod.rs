@@ -1,13 +1,17 @@
 //! Trains one run, a step at a time.
 //!
 //! [`Run`] owns everything that a run's future depends on; [`Run::advance`] moves it by one step, so that whoever
-//! drives it can stop, beat or checkpoint between steps. Nothing here knows of sweeps, files or processes.
+//! drives it can stop, beat or checkpoint between steps: [`Run::snapshot`] copies all that, and [`Run::restore`] goes
+//! on from it. Nothing here knows of sweeps, files or processes.
 
 pub(crate) mod clock;
 pub mod ledger;
 mod run;
+mod snapshot;
 
+pub use clock::Elapsed;
 pub use run::{Run, TrainError};
+pub use snapshot::{BadStep, Progressed, Snapshot};
 
 use crate::run::{Outcome, Row};
 

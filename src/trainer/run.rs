@@ -14,6 +14,7 @@ use crate::settings::{EvalWeights, OnNonfinite, Precision, Settings};
 
 use super::Progress;
 use super::clock::Clock;
+use super::snapshot::{BadStep, Progressed, Snapshot};
 
 /// A run cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +45,7 @@ pub struct Run {
     best_val_bpb: Option<Best>,
     best_val_acc: Option<Best>,
     /// Set by a step whose evaluation was not finite: the run ends at the next call.
-    bad: Option<(u64, f64)>,
+    bad: Option<BadStep>,
     clock: Clock,
     /// Time of the last update.
     update_time: Duration,
@@ -137,6 +138,50 @@ impl Run {
         &self.state
     }
 
+    /// The ternary weights that the next churn is measured from.
+    pub const fn panel(&self) -> &PanelState {
+        &self.panel
+    }
+
+    /// Steps done.
+    pub const fn steps(&self) -> u64 {
+        self.step
+    }
+
+    /// How far the run is.
+    pub fn progress(&self) -> Progressed {
+        Progressed {
+            steps: self.step,
+            skipped: self.skipped,
+            best_val_bpb: self.best_val_bpb,
+            best_val_acc: self.best_val_acc,
+            bad: self.bad,
+            elapsed: self.clock.elapsed(),
+        }
+    }
+
+    /// Goes on from a snapshot of a run of the same settings and corpus: what follows is, timing apart, what followed
+    /// there, to the last bit.
+    ///
+    /// # Panics
+    /// Its arrays are not of this run's lengths.
+    pub fn restore(&mut self, snapshot: Snapshot) {
+        let Snapshot { progress, state, panel } = snapshot;
+        let lengths = |state: &State| {
+            let sr4 = state.sr4.as_ref().map(|s| [s.q.len(), s.scale.len(), s.m.len(), s.v.len()]);
+            ([state.weights.len(), state.m.len(), state.v.len()], sr4)
+        };
+        assert_eq!(lengths(&state), lengths(&self.state), "a snapshot of another shape");
+        self.state = state;
+        self.panel = panel;
+        self.step = progress.steps;
+        self.skipped = progress.skipped;
+        (self.best_val_bpb, self.best_val_acc) = (progress.best_val_bpb, progress.best_val_acc);
+        self.bad = progress.bad;
+        self.clock.go_on_from(progress.elapsed);
+        self.engine.load(&self.state.weights, true);
+    }
+
     /// Gradients of the last step, an arena.
     pub fn gradients(&self) -> &[f32] {
         &self.grads
@@ -160,7 +205,7 @@ impl Run {
 
     /// Trains and, where a row is due, evaluates one step; after the last, evaluates for good and ends.
     pub fn advance(&mut self) -> Progress {
-        if let Some((step, loss)) = self.bad {
+        if let Some(BadStep { step, loss }) = self.bad {
             return self.end(Ending::Diverged { step, loss });
         }
         if self.step == self.settings.steps {
@@ -178,6 +223,7 @@ impl Run {
         self.update_time = began.elapsed();
         self.step += 1;
         if !step.is_multiple_of(self.settings.eval_every) && self.step != self.settings.steps {
+            self.settle();
             return Progress::Stepped { step };
         }
         self.log(step, loss, lr, grad_norm)
@@ -229,7 +275,7 @@ impl Run {
         let val = self.evaluate_val(self.settings.eval_batches);
         self.settle();
         if !val.loss.is_finite() {
-            self.bad = Some((step, val.loss));
+            self.bad = Some(BadStep { step, loss: val.loss });
         }
         let row_is_best = |best: Option<Best>, better: fn(f64, f64) -> bool, value: f64| match best {
             Some(best) if !better(value, best.value) => Some(best),

@@ -8,11 +8,12 @@ use crossbeam_channel::{Receiver, TryRecvError};
 
 use super::heart::Heart;
 use super::link::{Errors, Link};
+use super::saving::{self, Saving};
 use super::train::Trainers;
 use super::{Order, WorkerError};
 use crate::event::{Cause, Failure, Phase};
 use crate::protocol::{Assignment, End, FromWorker, Place, ToWorker};
-use crate::store::{LogWriter, StoreError};
+use crate::store::StoreError;
 use crate::trainer::Progress;
 
 /// What a worker trains with.
@@ -74,11 +75,17 @@ impl<T: Trainers> Bench<'_, T> {
 
     fn steps(&mut self, assignment: &Assignment, orders: &mut Orders<'_>) -> Result<End, Failure> {
         self.redirect(assignment)?;
-        let mut log = LogWriter::create(&assignment.folder.join("log.csv")).map_err(disk)?;
         let mut trainer = self.trainers.begin(assignment)?;
-        self.heart.enter(Phase::Training, trainer.work(0));
+        let (mut log, mut saving) = saving::begin(assignment, trainer.built_in(), self.link)?;
+        let first = saving.as_ref().map_or(0, Saving::steps);
+        self.heart.resumed(first);
+        self.heart.enter(Phase::Training, trainer.work(first));
         loop {
             if orders.stop() {
+                self.heart.enter(Phase::Closing, 1.0);
+                if let (Some(saving), Some(run)) = (&mut saving, trainer.built_in()) {
+                    saving.stop(run, &log)?;
+                }
                 return Ok(End::Cancelled { step: self.heart.step() });
             }
             match trainer.advance()? {
@@ -90,10 +97,16 @@ impl<T: Trainers> Bench<'_, T> {
                 }
                 Progress::Ended(outcome) => {
                     self.heart.enter(Phase::Closing, 1.0);
+                    if let (Some(saving), Some(run)) = (&mut saving, trainer.built_in()) {
+                        saving.end(run, &outcome)?;
+                    }
                     // It is flushed to disk when the result is published, while this worker trains the next run.
                     drop(log);
                     return Ok(End::Result { outcome });
                 }
+            }
+            if let (Some(saving), Some(run)) = (&mut saving, trainer.built_in()) {
+                saving.stepped(run, &log)?;
             }
         }
     }
@@ -142,7 +155,7 @@ impl Orders<'_> {
     }
 }
 
-fn disk(error: StoreError) -> Failure {
+pub(super) fn disk(error: StoreError) -> Failure {
     Failure::new(Cause::Disk, error.full_text())
 }
 

@@ -101,6 +101,10 @@ impl Train for CpuRun {
         Ok(progress)
     }
 
+    fn built_in(&mut self) -> Option<&mut Run> {
+        self.run.as_mut()
+    }
+
     /// A window that is only evaluated counts like one that is trained, which is more than it takes.
     fn work(&self, step: u64) -> f64 {
         let Some(settings) = self.run.as_ref().map(Run::settings) else { return 1.0 };
@@ -148,6 +152,7 @@ mod tests {
             folder: "/nowhere".into(),
             settings,
             corpus: CorpusInfo { path: None, bytes: 0, digest: digest.into(), entropy: None },
+            checkpoint_every: crate::plan::CheckpointEvery::Steps(1000),
         }
     }
 

@@ -71,6 +71,13 @@ impl Heart {
         }
     }
 
+    /// The attempt goes on from where an earlier one was.
+    pub(super) fn resumed(&self, steps: u64) {
+        if let Some(state) = self.state().as_mut() {
+            state.step = steps.checked_sub(1);
+        }
+    }
+
     /// The last step that was trained.
     pub(super) fn step(&self) -> Option<u64> {
         self.state().as_ref().and_then(|state| state.step)

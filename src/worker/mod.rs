@@ -8,6 +8,7 @@ mod bind;
 mod engine;
 mod heart;
 mod link;
+mod saving;
 #[cfg(debug_assertions)]
 mod scripted;
 mod train;

@@ -2,7 +2,7 @@
 
 use crate::event::Failure;
 use crate::protocol::Assignment;
-use crate::trainer::Progress;
+use crate::trainer::{Progress, Run};
 
 /// Trains one attempt, a step a call.
 pub trait Train {
@@ -11,6 +11,11 @@ pub trait Train {
     /// # Errors
     /// The attempt is over.
     fn advance(&mut self) -> Result<Progress, Failure>;
+
+    /// The built-in trainer's run, which can be saved and restored; none of a trainer that cannot.
+    fn built_in(&mut self) -> Option<&mut Run> {
+        None
+    }
 
     /// Work of `step` with the evaluation that belongs to it, in plain steps: what its time is judged by.
     fn work(&self, step: u64) -> f64;

@@ -112,3 +112,34 @@ fn a_folder_in_use_is_left_to_its_holder() {
     let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("controller.")).collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+#[test]
+fn quiet_still_tells_of_damage_and_of_an_edited_sweep() {
+    watchdog();
+    let sweep = Sweep::new(4);
+    sweep.run(&["--quiet"]).assert_code(0);
+    let run = sweep.attempts()[0].parent().unwrap().to_owned();
+    std::fs::write(run.join("result.json"), "{").unwrap();
+    let again = sweep.run(&["--quiet"]);
+    again.assert_code(0).assert_says("warning: ").assert_says("the run counts as unfinished");
+    sweep.write(5, "");
+    let edited = sweep.run(&["--quiet"]);
+    edited.assert_code(0).assert_says("changed since the last time: arm `adamw`: steps was 4, is 5");
+}
+
+#[test]
+fn a_comparison_that_cannot_be_printed_is_told_but_for_a_reader_that_left() {
+    watchdog();
+    let sweep = Sweep::new(4);
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let ended = sweep.command::<&str>(&[]).stdout(full).output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    let stderr = String::from_utf8(ended.stderr).unwrap();
+    assert!(stderr.contains("error: the comparison cannot be printed: No space left on device"), "{stderr}");
+    assert!(sweep.results().join("comparison.csv").exists());
+
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let left = sweep.command::<&str>(&[]).stdout(writer).output().unwrap();
+    assert_eq!(left.status.code(), Some(0));
+}

@@ -20,7 +20,7 @@ fn one_signal_ends_after_the_step_and_the_same_command_goes_on() {
         running.until_both_train();
         running.signal(signal);
         let (ended, workers) = running.end();
-        ended.assert_code(code).assert_says("runs in hand start over next time");
+        ended.assert_code(code).assert_says("runs in hand are saved and go on next time");
         ended.assert_says("6 runs left; to go on: ").assert_says("run sweep.toml --dies 2 --script");
         assert_gone(&workers, Duration::from_secs(1));
         let args = sweep.script(0, &json!([]));

@@ -80,8 +80,9 @@ impl Level {
         static LEVEL: OnceLock<Result<Level, LevelError>> = OnceLock::new();
         LEVEL
             .get_or_init(|| match std::env::var(FORCE_VARIABLE) {
-                Ok(name) => Self::named(&name),
-                Err(_) => Self::named("auto"),
+                // As with other such variables, an empty one is one that is not set.
+                Ok(name) if !name.is_empty() => Self::named(&name),
+                Ok(_) | Err(_) => Self::named("auto"),
             })
             .clone()
     }

@@ -1,0 +1,67 @@
+//! Tests of the page.
+
+mod browser;
+mod edges;
+mod structure;
+
+use std::path::Path;
+
+use super::{html, write_report};
+use crate::plan::Plan;
+use crate::report::analyse;
+use crate::run::{Outcome, Panel};
+use crate::store::{LogWriter, Results};
+use crate::testing::{execution, plan, row};
+
+/// A results folder for a plan.
+fn open(root: &Path, plan: &Plan, sweep_toml: &str) -> Results {
+    Results::open_or_create(root, plan, sweep_toml).unwrap().results
+}
+
+/// The page of what is in the folder.
+fn page(results: &Results, plan: &Plan) -> String {
+    let loaded = results.load(plan).unwrap();
+    html(results, plan, &loaded, &analyse(plan, &loaded)).unwrap()
+}
+
+/// Attempts and publishes a run with a log of `rows` rows; the arm `sr4` logs its weights too.
+fn publish(results: &Results, plan: &Plan, run: usize, outcome: &Outcome, rows: u64) {
+    let run = &plan.runs[run];
+    let attempt = results.begin_attempt(run).unwrap();
+    let mut log = LogWriter::create(&attempt.log()).unwrap();
+    for step in 0..rows {
+        let share = step as f64 / rows as f64;
+        let mut row = row(step * 5, 8.0 - 6.0 * share + run.seed as f64 / 50.0, 10.0);
+        row.panel = (run.arm == "sr4").then_some(Panel {
+            churn: 0.1 * share,
+            pct_neg: 0.3 - 0.1 * share,
+            pct_zero: 0.4 + 0.2 * share,
+            pct_pos: 0.3 - 0.1 * share,
+            rail_pct: 0.05 * share,
+            dead_pct: 0.4,
+            scale_mean: 0.1,
+            scale_min: 0.05,
+            scale_max: 0.2 + 0.001 * run.seed as f64,
+        });
+        log.row(&row).unwrap();
+    }
+    log.finish().unwrap();
+    results.publish(run, &attempt, outcome, &execution(attempt.number, "0")).unwrap();
+}
+
+/// Every run of a plan finished, `sr4` the better the larger its rate.
+fn all_finished(results: &Results, plan: &Plan, rows: u64) {
+    for (i, run) in plan.runs.iter().enumerate() {
+        let rate: f64 = run.axes.first().map_or(0.0, |axis| axis.value.parse().unwrap());
+        let value = if run.arm == "sr4" { 2.0 - rate } else { 2.3 } + (run.seed * run.seed % 7) as f64 / 100.0;
+        publish(results, plan, i, &crate::testing::finished(value, Some(value + 0.05)), rows);
+    }
+}
+
+/// Two arms with six seeds, all finished.
+fn good(root: &Path) -> (Plan, Results) {
+    let plan = plan(&[("adamw", &[]), ("sr4", &["0.001", "0.01", "0.1"])], &[1, 2, 3, 4, 5, 6]);
+    let results = open(root, &plan, "name = \"test\"\n");
+    all_finished(&results, &plan, 12);
+    (plan, results)
+}
