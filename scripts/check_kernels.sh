@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 status=0
-cargo run --quiet -- kernels "$@" || status=$?
+cargo run --release --quiet -- kernels "$@" || status=$?
 if [ "$status" -eq 3 ] && [ -z "${DIESWEEP_NEED_NVRTC:-}" ]; then
     echo '*****************************************************************' >&2
     echo '* SKIPPED: no NVRTC at hand compiles for sm_37, so the kernels   *' >&2
