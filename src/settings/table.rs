@@ -19,7 +19,7 @@ const fn size(max: u64) -> Kind {
     Kind::Int { min: 1, max }
 }
 
-/// A side of a matrix: with one row it would be taken for a vector.
+/// A side of a matrix. Two at least: initial values divide by C - 1, and a matrix of one row or column is no use.
 const fn side(max: u64) -> Kind {
     Kind::Int { min: 2, max }
 }
