@@ -11,6 +11,7 @@ pub mod cli;
 pub mod controller;
 pub mod data;
 pub mod devices;
+pub mod driver;
 pub mod duration;
 pub mod event;
 pub mod exact;
