@@ -58,7 +58,7 @@ fn the_heading_of_the_sr4_arm() {
 fn a_row(panel: Option<Panel>) -> Row {
     Row {
         step: 120,
-        train_bpb: 3.141_592_653,
+        train_bpb: 2.123_456_789,
         val_bpb: f64::NAN,
         val_acc: 0.333_333_333,
         grad_norm: 12_345.678,
@@ -70,7 +70,7 @@ fn a_row(panel: Option<Panel>) -> Row {
 
 #[test]
 fn rows_of_both_arms() {
-    let start = "120,3.14159,nan,0.33333,1.235e+04,0.0009877,0.0123,41474.3,1.50,1000.00,";
+    let start = "120,2.12346,nan,0.33333,1.235e+04,0.0009877,0.0123,41474.3,1.50,1000.00,";
     assert_eq!(row(&a_row(None)), format!("{start}-,-,-,-,-,-,-,-,-\n"));
     let panel = Panel {
         churn: 0.01,
