@@ -1,7 +1,6 @@
 //! The kernels, one typed row each, in a file for each of `kernels/`.
 
 pub mod attention;
-pub mod channel_mix;
 pub mod clear;
 pub mod control;
 pub mod data;
@@ -24,18 +23,17 @@ macro_rules! rows {
 
 rows! {
     attention: ChunkMeans, Choose, Scores, Rows, Columns, Softmax, SoftmaxBackward;
-    channel_mix: ReluSquared, ReluSquaredBackward;
     clear: Clear;
     control: BeginStep, CollectLoss, JudgeStep, BeginGroup, GatherGroup, KeepScores, PanelScales, PanelWeights;
     data: GatherWindows, Embed, EmbedBackward;
     loss: CrossEntropy, LossTotals;
     norm: LayerNorm, LayerNormBackward, LayerNormColumns, ColumnTotals;
     optimizer: GradientPieces, GradientNorm, AdamW, Sr4Weights, Sr4Columns, Sr4Magnitudes, Sr4Update;
-    product: RowsWide, RowsSmall, TransposedWide, TransposedSmall, ColumnsWide, ColumnsSmall;
+    product: Odd, Small, Medium, Wide;
     recurrence: ForwardUpto16, ForwardUpto32, ForwardUpto64, ForwardUpto128, ForwardOf32, ForwardOf64,
         BackwardUpto16, BackwardUpto32, BackwardUpto64, BackwardUpto128, BackwardOf32, BackwardOf64;
     shift: TokenShift, TokenShiftBackward, TokenShiftColumns;
-    time_mix: Activate, ActivateBackward, Prepare, Finish, FinishBackward, FinishColumns, PrepareBackward, PrepareColumns;
+    time_mix: Prepare, Finish, FinishBackward, FinishColumns, PrepareBackward, PrepareColumns;
 }
 
 #[cfg(test)]
@@ -64,11 +62,10 @@ mod tests {
         for row in ROWS {
             let file = FILES.iter().find(|f| f.path == row.file).unwrap_or_else(|| panic!("no {}", row.file));
             // A family of kernels is one macro; its parameters stand there once.
-            let entry = ["_wide", "_small", "_upto16", "_upto32", "_upto64", "_upto128", "_of32", "_of64"]
+            let entry = ["_upto16", "_upto32", "_upto64", "_upto128", "_of32", "_of64"]
                 .iter()
                 .find_map(|end| row.entry.strip_suffix(end));
             let entry = match entry {
-                Some(stem) if stem.starts_with("product") => "NAME".to_owned(),
                 Some(stem) => format!("{stem}_##NAME"),
                 None => row.entry.to_owned(),
             };
@@ -83,7 +80,6 @@ mod tests {
         for file in FILES {
             let plain = file.text.matches("extern \"C\" __global__").count();
             let families = match file.path {
-                "kernels/product.cu" => 6,
                 "kernels/recurrence.cu" => 12,
                 _ => plain,
             };
