@@ -11,6 +11,8 @@ mod parity;
 pub mod plan;
 mod report;
 mod run;
+mod sample;
+mod train;
 mod worker;
 
 use std::io::Write;
@@ -33,6 +35,8 @@ enum Command {
     Devices(devices::DevicesArgs),
     Report(report::ReportArgs),
     Diff(diff::DiffArgs),
+    Train(train::TrainArgs),
+    Sample(sample::SampleArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Parity(parity::ParityArgs),
     #[command(hide = true)]
@@ -53,6 +57,8 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Diff(args) => diff::run(args),
+        Command::Train(args) => train::run(&args),
+        Command::Sample(args) => sample::run(&args),
         Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Worker(args) => worker::main(&args),
         Command::Bench(args) => bench::run(&args),
