@@ -21,6 +21,6 @@ pub use clerk::{Claim, Claimed, Ledger, LedgerError, Publication};
 pub use dies::{CpuDies, DiesError};
 pub use halt::{Conclusion, Summary};
 pub use live::{ControllerError, Options, run};
-pub use signals::stop_signals;
 pub use process::{Exit, Launch};
+pub use signals::stop_signals;
 pub use state::Limits;
