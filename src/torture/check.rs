@@ -186,3 +186,80 @@ fn weights(folder: &Path, undisturbed: &Path) -> Vec<String> {
     };
     names.filter(|name| !same(name)).map(|name| format!("the final weights of {name} differ")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::store::Results;
+    use crate::testing::{finished, plan, publish};
+
+    fn event(kind: &str, run: &str, attempt: u64) -> Value {
+        json!({ "event": kind, "at": { "run": run, "attempt": attempt } })
+    }
+
+    fn call(events: Vec<Value>, exits: &[i32]) -> Outcome {
+        let exits = exits.iter().map(|status| ExitStatus::from_raw(*status)).collect();
+        Outcome { events, exits, ..Outcome::default() }
+    }
+
+    #[test]
+    fn what_is_done_twice_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut history = History::new(folder.path());
+        let started = event("attempt_started", "r", 1);
+        assert_eq!(
+            history.take(&call(vec![started.clone(), event("run_finished", "r", 1)], &[9])),
+            Vec::<String>::new()
+        );
+        assert_eq!(history.take(&call(vec![started], &[9])), ["attempt 1 at run r was started twice"]);
+        let again = vec![event("attempt_started", "r", 2), event("run_finished", "r", 2)];
+        assert_eq!(history.take(&call(again, &[9])), ["run r was finished twice"]);
+    }
+
+    #[test]
+    fn an_exit_must_be_one_of_the_contract_and_true() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut history = History::new(folder.path());
+        // Wait statuses: exit codes stand in the second byte, signals in the first.
+        for allowed in [1 << 8, 75 << 8, 143 << 8, 9] {
+            assert_eq!(history.take(&call(vec![], &[allowed])), Vec::<String>::new());
+        }
+        for (status, text) in [(101 << 8, "exit status: 101"), (2 << 8, "exit status: 2"), (6, "signal: 6 (SIGABRT)")] {
+            assert_eq!(history.take(&call(vec![], &[status])), [format!("a controller ended with {text}")]);
+        }
+        assert_eq!(
+            history.take(&call(vec![], &[0])),
+            ["a controller ended with status 0, and 0 of 8 runs have a result"]
+        );
+    }
+
+    #[test]
+    fn published_files_must_stay_as_they_are() {
+        let root = tempfile::tempdir().unwrap();
+        let plan = plan(&[("adamw", &[])], &[1, 2]);
+        let results = Results::open_or_create(root.path(), &plan, "").unwrap().results;
+        for run in &plan.runs {
+            publish(&results, run, &finished(2.0, None), 1.0);
+        }
+        let (first, second) = (results.run_paths(&plan.runs[0]), results.run_paths(&plan.runs[1]));
+        let mut history = History::new(results.layout().dir());
+        history.take(&call(vec![], &[9]));
+        fs::remove_file(first.result()).unwrap();
+        fs::write(second.result(), "{}").unwrap();
+        let id = |run: usize| plan.runs[run].id.to_string();
+        let mut wrong = history.take(&call(vec![event("attempt_started", &id(1), 2)], &[9]));
+        wrong.sort();
+        let mut want = [
+            format!("run {} had a result before this call, and was attempted again", id(1)),
+            format!("run {} had a result, and has none any more", id(0)),
+            format!("the published files of run {} have changed", id(1)),
+        ];
+        want.sort();
+        assert_eq!(wrong, want);
+        assert!(
+            is_left_over("checkpoint-5.safetensors") && is_left_over(".log.csv.1-0.tmp") && !is_left_over("log.csv")
+        );
+    }
+}
