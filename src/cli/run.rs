@@ -19,7 +19,7 @@ use crate::duration;
 use crate::event::{Event, Halt};
 use crate::plan::{Plan, open_corpus};
 use crate::progress::{Bars, EventsFile, JsonLines, Plain, Sink, Sinks};
-use crate::report::{closing_text, write_report, write_tables};
+use crate::report::{closing_text, write_plots, write_report, write_tables};
 use crate::store::{Loaded, Opened, Results, StoreError};
 use crate::sweep::{self, Diagnostics, Sweep};
 
@@ -268,18 +268,21 @@ fn colour() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Writes the tables and the report, and prints the closing table. Of a sweep that was stopped too: what there is, is a comparison.
+/// Writes the tables, the report and its plots, and prints the closing table. Of a sweep that was stopped too: what there is, is a comparison.
 fn compare(args: &RunArgs, plan: &Plan, results: &Results) -> Result<(), RunError> {
     let loaded = results.load(plan)?;
     let analysis = write_tables(results, plan, &loaded)?;
-    let report = write_report(results, plan, &loaded, &analysis);
+    let report = write_report(results, plan, &loaded, &analysis, None);
+    let plots = write_plots(results, plan, &loaded, &analysis);
     if !args.json {
         let bold = std::io::stdout().is_terminal() && colour();
         let text = closing_text(plan, &analysis, results.layout().dir(), bold);
         print(&text).map_err(RunError::Print)?;
     }
     // Told after the table, which does not depend on it.
-    Ok(report?)
+    report?;
+    plots?;
+    Ok(())
 }
 
 /// Says what is not done, and with which command it goes on.
