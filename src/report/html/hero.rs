@@ -268,6 +268,9 @@ fn remarks(source: &Source) -> Vec<String> {
     if runs > 0 && results.iter().map(|r| r.diverged()).sum::<usize>() == runs {
         remarks.push("Every run diverged: there is no value to compare. A smaller learning rate may help.".to_owned());
     }
+    if runs > 0 && results.iter().map(|r| r.failed()).sum::<usize>() == runs {
+        remarks.push("Every run failed: their causes are below.".to_owned());
+    }
     let seeds: std::collections::BTreeSet<u64> = plan.runs.iter().map(|run| run.seed).collect();
     if let (1, Some(seed)) = (seeds.len(), seeds.first()) {
         remarks.push(format!(

@@ -74,3 +74,13 @@ pub(in crate::report) fn good(root: &Path) -> (Plan, Results) {
     all_finished(&results, &plan, 12);
     (plan, results)
 }
+
+/// Two arms of ten configurations with ten seeds, and logs of 200 rows.
+fn two_hundred(root: &Path) -> (Plan, Results) {
+    let rates: Vec<String> = (1..=10).map(|i| format!("{}", f64::from(i) / 1000.0)).collect();
+    let rates: Vec<&str> = rates.iter().map(String::as_str).collect();
+    let plan = plan(&[("adamw", &rates), ("sr4", &rates)], &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    let results = open(root, &plan, "");
+    all_finished(&results, &plan, 200);
+    (plan, results)
+}

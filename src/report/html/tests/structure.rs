@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{all_finished, good, open, page, plan, write_report};
+use super::{good, page, two_hundred, write_report};
 use crate::report::analyse;
 
 /// Elements without an end.
@@ -109,11 +109,7 @@ fn nothing_is_asked_of_a_network_and_the_page_is_the_same_each_time() {
 #[test]
 fn two_hundred_runs_stay_below_three_megabytes() {
     let root = tempfile::tempdir().unwrap();
-    let rates: Vec<String> = (1..=10).map(|i| format!("{}", f64::from(i) / 1000.0)).collect();
-    let rates: Vec<&str> = rates.iter().map(String::as_str).collect();
-    let plan = plan(&[("adamw", &rates), ("sr4", &rates)], &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-    let results = open(root.path(), &plan, "");
-    all_finished(&results, &plan, 200);
+    let (plan, results) = two_hundred(root.path());
     let html = page(&results, &plan);
     assert_eq!(plan.runs.len(), 200);
     assert!(html.len() < 3 << 20, "{} bytes", html.len());
