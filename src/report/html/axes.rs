@@ -28,6 +28,9 @@ pub(in crate::report) struct Plots {
 /// A line: configurations that differ in one axis alone.
 type Line = Vec<usize>;
 
+/// What the configurations of a line have in common: the arm, and the values of the other axes.
+type Others<'a> = (&'a str, Vec<(&'a str, &'a str)>);
+
 /// The section; nothing for a sweep without an axis of several values.
 pub(super) fn section(source: &Source) -> String {
     let Plots { plots, left_out } = plots(source);
@@ -143,7 +146,7 @@ fn horizontal(axis: &str, values: &[&str]) -> (Axis, BTreeMap<String, f64>) {
 /// The lines, in the order of their first configurations.
 fn lines(source: &Source, axis: &str) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
-    let mut known: BTreeMap<(&str, Vec<(&str, &str)>), usize> = BTreeMap::new();
+    let mut known: BTreeMap<Others, usize> = BTreeMap::new();
     for (index, configuration) in source.plan.configurations.iter().enumerate() {
         if value_on(configuration, axis).is_none() {
             continue;

@@ -19,6 +19,9 @@ use crate::store::{Loaded, StoreError, View};
 /// Beginnings of the names of plots, by kind.
 const KINDS: [&str; 6] = ["effect-", "learning-", "axis-", "paired-", "health-", "timeline-"];
 
+/// A file's name and bytes.
+type File = (String, Vec<u8>);
+
 /// Writes plots/, a file at a time whole or not at all, and removes from it plots that the sweep has no more. Gives
 /// back how many plots there are.
 ///
@@ -27,16 +30,15 @@ const KINDS: [&str; 6] = ["effect-", "learning-", "axis-", "paired-", "health-",
 pub fn write_plots(view: &View, plan: &Plan, loaded: &Loaded, analysis: &Analysis) -> Result<usize, StoreError> {
     let drawn = Drawn::gather(view, plan, loaded, analysis, None)?;
     let (plots, looks) = (drawn.plots(), Looks::of(plan));
-    let files: Result<Vec<[(String, Vec<u8>); 2]>, StoreError> =
-        plots.par_iter().map(|plot| files(view, plot, &looks)).collect();
-    let files: Vec<(String, Vec<u8>)> = files?.into_iter().flatten().collect();
+    let files: Result<Vec<_>, StoreError> = plots.par_iter().map(|plot| files(view, plot, &looks)).collect();
+    let files: Vec<File> = files?.into_iter().flatten().collect();
     let ours = |name: &str| KINDS.iter().any(|kind| name.starts_with(kind)) && !files.iter().any(|f| f.0 == name);
     view.write_plots(&files, ours)?;
     Ok(plots.len())
 }
 
 /// The files of a plot with their names.
-fn files(view: &View, plot: &Plot, looks: &Looks) -> Result<[(String, Vec<u8>); 2], StoreError> {
+fn files(view: &View, plot: &Plot, looks: &Looks) -> Result<[File; 2], StoreError> {
     let sheet = layout::sheet(plot, looks);
     let (svg_name, png_name) = (format!("{}.svg", plot.id), format!("{}.png", plot.id));
     let png = png::png(&sheet).map_err(|why| StoreError::Io {
