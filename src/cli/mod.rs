@@ -9,9 +9,11 @@ pub mod kernels;
 mod ledger;
 mod parity;
 pub mod plan;
+mod refresh;
 mod report;
 mod run;
 mod sample;
+mod torture;
 mod train;
 mod worker;
 
@@ -43,6 +45,8 @@ enum Command {
     Kernels(kernels::KernelsArgs),
     #[command(hide = true)]
     Bench(bench::BenchArgs),
+    #[command(hide = true)]
+    Torture(torture::TortureArgs),
     /// Trains what its controller assigns.
     #[command(hide = true)]
     Worker(worker::WorkerArgs),
@@ -61,6 +65,7 @@ pub fn main() -> ExitCode {
         Command::Sample(args) => sample::run(&args),
         Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Worker(args) => worker::main(&args),
+        Command::Torture(args) => torture::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Parity(args) => parity::run(&args),
     }
