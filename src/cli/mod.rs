@@ -9,8 +9,12 @@ pub mod kernels;
 mod ledger;
 mod parity;
 pub mod plan;
+mod refresh;
 mod report;
 mod run;
+mod sample;
+mod torture;
+mod train;
 mod worker;
 
 use std::io::Write;
@@ -33,12 +37,16 @@ enum Command {
     Devices(devices::DevicesArgs),
     Report(report::ReportArgs),
     Diff(diff::DiffArgs),
+    Train(train::TrainArgs),
+    Sample(sample::SampleArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Parity(parity::ParityArgs),
     #[command(hide = true)]
     Kernels(kernels::KernelsArgs),
     #[command(hide = true)]
     Bench(bench::BenchArgs),
+    #[command(hide = true)]
+    Torture(torture::TortureArgs),
     /// Trains what its controller assigns.
     #[command(hide = true)]
     Worker(worker::WorkerArgs),
@@ -53,8 +61,11 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Diff(args) => diff::run(args),
+        Command::Train(args) => train::run(&args),
+        Command::Sample(args) => sample::run(&args),
         Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Worker(args) => worker::main(&args),
+        Command::Torture(args) => torture::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Parity(args) => parity::run(&args),
     }
