@@ -89,7 +89,7 @@ struct Feed {
 
 // A thread's elements of a vector, from shared memory.
 template <int M>
-struct Part {
+struct Held {
     float at[M];
     __device__ __forceinline__ void read(const float* from) {
 #pragma unroll
@@ -160,7 +160,7 @@ struct RowsFeed {
 // A thread's elements of a token's five vectors.
 template <int M>
 struct Token {
-    Part<M> of[5];
+    Held<M> of[5];
     __device__ __forceinline__ void read(const float* slot) {
 #pragma unroll
         for (int x = 0; x < 5; ++x) of[x].read(slot + x * Lines<M>::LINE);
@@ -355,7 +355,7 @@ __device__ __forceinline__ void recurrence_columns(
     __syncthreads();
 #pragma unroll 1
     for (int t = 0; t < SEGMENT; ++t) {
-        Part<M> v, removed;
+        Held<M> v, removed;
         v.read(&staged[0][t * LINE + q * Lines<M>::PART]);
         removed.read(&staged[1][t * LINE + q * Lines<M>::PART]);
         EACH_COLUMN {
@@ -374,7 +374,7 @@ __device__ __forceinline__ void recurrence_columns(
     float* to_k = out[4] + (size_t)(first + SEGMENT - 1) * c + place.first_column + l;
 #pragma unroll 1
     for (int t = SEGMENT - 1; t >= 0; --t, to -= c, to_k -= c) {
-        Part<M> v, removed, d, h;
+        Held<M> v, removed, d, h;
         v.read(&staged[0][t * LINE + q * Lines<M>::PART]);
         removed.read(&staged[1][t * LINE + q * Lines<M>::PART]);
         d.read(&staged[2][t * LINE + q * Lines<M>::PART]);
