@@ -8,6 +8,7 @@ mod exact;
 pub mod kernels;
 mod ledger;
 mod parity;
+mod past;
 pub mod plan;
 mod report;
 mod run;

@@ -79,6 +79,11 @@ pub fn parameters(s: &Settings) -> u64 {
     u64::try_from(total).unwrap_or(u64::MAX)
 }
 
+/// Bytes of a run's checkpoint at the most: three numbers of 4 bytes for each parameter, and what describes them.
+pub fn checkpoint_bytes(s: &Settings) -> u64 {
+    parameters(s).saturating_mul(12).saturating_add(64 << 10)
+}
+
 /// The work of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {

@@ -6,8 +6,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Sink;
 use super::board::{Board, Going};
-use super::text::{duration, line, speed};
-use crate::event::Event;
+use super::text::{line, span, speed};
+use crate::event::{Event, Past};
 use crate::plan::Plan;
 
 /// Parts of the overall bar.
@@ -29,11 +29,11 @@ pub struct Bars {
 
 impl Bars {
     /// Draws on standard error; `colour` allows escape codes for colours.
-    pub fn new(plan: &Plan, finished: &[bool], colour: bool) -> Self {
-        Self::on(ProgressDrawTarget::stderr_with_hz(8), plan, finished, colour)
+    pub fn new(plan: &Plan, past: &[Past], colour: bool) -> Self {
+        Self::on(ProgressDrawTarget::stderr_with_hz(8), plan, past, colour)
     }
 
-    fn on(target: ProgressDrawTarget, plan: &Plan, finished: &[bool], colour: bool) -> Self {
+    fn on(target: ProgressDrawTarget, plan: &Plan, past: &[Past], colour: bool) -> Self {
         let multi = MultiProgress::with_draw_target(target);
         let overall = multi.add(ProgressBar::new(PARTS));
         let template = if colour {
@@ -43,7 +43,7 @@ impl Bars {
         };
         overall.set_style(style(template).progress_chars("=> "));
         overall.set_prefix(plan.name.clone());
-        let board = Board::new(plan, finished);
+        let board = Board::new(plan, past);
         let label = plan.runs.iter().map(|run| run.label().chars().count()).max().unwrap_or(0);
         Self { multi, overall, lines: Vec::new(), board, drawn: Instant::now(), label }
     }
@@ -55,7 +55,7 @@ impl Bars {
         #[expect(clippy::cast_precision_loss, reason = "PARTS is small")]
         self.overall.set_position((board.share() * PARTS as f64) as u64);
         let failed = if board.failed > 0 { format!(", {} failed", board.failed) } else { String::new() };
-        let eta = board.eta().map_or_else(|| "ETA unknown yet".to_owned(), |eta| format!("ETA {}", duration(eta)));
+        let eta = board.eta().map_or_else(|| "ETA unknown yet".to_owned(), |eta| format!("ETA {}", span(eta)));
         self.overall.set_message(format!("{}/{} runs{failed}  {eta}", board.finished, board.runs));
         for (die, line) in self.lines.iter().enumerate() {
             let doing = board.on(die).map_or_else(|| "idle".to_owned(), |going| describe(going, self.label));
@@ -114,10 +114,13 @@ mod tests {
     fn a_die_has_a_line_in_columns() {
         let plan = testing::plan(&[("adamw", &[])], &[1]);
         let began = Instant::now();
-        let mut board = Board::new(&plan, &[false]);
+        let mut board = Board::new(&plan, &[Past::Open]);
         let at = At { run: plan.runs[0].id, attempt: 2, die: 0, label: "adamw seed=1".into() };
         let results = "results/s".into();
-        board.apply(began, &Event::SweepStarted { sweep: "s".into(), results, runs: 1, finished: 0, dies: 1 });
+        board.apply(
+            began,
+            &Event::SweepStarted { sweep: "s".into(), results, runs: 1, finished: 0, failed: 0, dies: 1 },
+        );
         assert!(board.on(0).is_none());
         let started = Event::AttemptStarted { at: at.clone(), steps: 100, tokens_per_step: 64, shape: 0 };
         board.apply(began, &started);

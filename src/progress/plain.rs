@@ -5,8 +5,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::Sink;
 use super::board::Board;
-use super::text::{duration, line, speed, trouble};
-use crate::event::{Event, rfc3339};
+use super::text::{line, span, speed, trouble};
+use crate::event::{Event, Past, rfc3339};
 use crate::plan::Plan;
 
 /// Time between two summaries.
@@ -22,19 +22,19 @@ pub struct Plain<W> {
 }
 
 impl<W: Write> Plain<W> {
-    /// Lines on `out`; `quiet` leaves only trouble. `finished` tells which runs have a result.
-    pub fn new(out: W, plan: &Plan, finished: &[bool], quiet: bool) -> Self {
-        Self::with_clock(out, plan, finished, quiet, || (Instant::now(), SystemTime::now()))
+    /// Lines on `out`; `quiet` leaves only trouble. `past` tells what the runs had come to before.
+    pub fn new(out: W, plan: &Plan, past: &[Past], quiet: bool) -> Self {
+        Self::with_clock(out, plan, past, quiet, || (Instant::now(), SystemTime::now()))
     }
 
     pub(super) fn with_clock(
         out: W,
         plan: &Plan,
-        finished: &[bool],
+        past: &[Past],
         quiet: bool,
         now: fn() -> (Instant, SystemTime),
     ) -> Self {
-        Self { out, board: Board::new(plan, finished), quiet, summed: now().0, now }
+        Self { out, board: Board::new(plan, past), quiet, summed: now().0, now }
     }
 
     fn put(&mut self, text: &str) {
@@ -48,7 +48,7 @@ impl<W: Write> Plain<W> {
     fn summary(&self) -> String {
         let board = &self.board;
         let failed = if board.failed > 0 { format!(", {} failed", board.failed) } else { String::new() };
-        let eta = board.eta().map_or_else(String::new, |eta| format!(", about {} to go", duration(eta)));
+        let eta = board.eta().map_or_else(String::new, |eta| format!(", about {} to go", span(eta)));
         let share = 100.0 * board.share();
         let (finished, runs) = (board.finished, board.runs);
         format!("{share:.0}%: {finished} of {runs} runs finished{failed}, {}{eta}", speed(board.speed()))

@@ -10,7 +10,7 @@ use crate::run::{Outcome, Row, RunId};
 use crate::settings::Settings;
 
 /// Raised whenever a message changes; both sides must have the same.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Which attempt, and in which slot of the worker: what makes a late or stray message recognisable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -146,6 +146,13 @@ pub enum FromWorker {
         place: Place,
         /// Last step that it holds.
         step: u64,
+    },
+    /// There was no room for a checkpoint; training goes on.
+    NotSaved {
+        /// The attempt.
+        place: Place,
+        /// What could not be written, and why.
+        message: String,
     },
     /// The attempt is over and its lane is free. Exactly once for each assignment.
     Ended {

@@ -43,6 +43,7 @@ pub use results::{Opened, Results};
 pub use view::View;
 
 pub(crate) use durable::{NewFile, remove_if_there, replace, sync};
+pub(crate) use error::Context;
 pub(crate) use log::rows_of;
 
 #[cfg(test)]

@@ -99,4 +99,7 @@ pub struct AttemptFailure {
     pub message: String,
     /// When, UTC, RFC 3339.
     pub ended: String,
+    /// Whether the run was given up with it.
+    #[serde(default)]
+    pub for_good: bool,
 }

@@ -13,7 +13,7 @@ use super::train::Trainers;
 use super::{Order, WorkerError};
 use crate::event::{Cause, Failure, Phase};
 use crate::protocol::{Assignment, End, FromWorker, Place, ToWorker};
-use crate::store::StoreError;
+use crate::store::{Context, StoreError};
 use crate::trainer::Progress;
 
 /// What a worker trains with.
@@ -119,7 +119,8 @@ impl<T: Trainers> Bench<'_, T> {
             .create(true)
             .open(&path)
             .and_then(|file| self.errors.to(file))
-            .map_err(|error| Failure::new(Cause::Disk, format!("{} cannot be opened: {error}", path.display())))
+            .context("open", &path)
+            .map_err(disk)
     }
 }
 
@@ -156,7 +157,7 @@ impl Orders<'_> {
 }
 
 pub(super) fn disk(error: StoreError) -> Failure {
-    Failure::new(Cause::Disk, error.full_text())
+    Failure::new(if error.is_disk_full() { Cause::DiskFull } else { Cause::Disk }, error.full_text())
 }
 
 fn panic_message(payload: &(dyn Any + Send)) -> String {

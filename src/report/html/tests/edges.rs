@@ -65,7 +65,7 @@ fn an_arm_without_a_run_and_a_failure_with_its_cause() {
         } else {
             let attempt = results.begin_attempt(run).unwrap();
             let message = "signal 9 (killed)".to_owned();
-            let failure = AttemptFailure { cause: "crashed".to_owned(), message, ended: String::new() };
+            let failure = AttemptFailure { cause: "crashed".to_owned(), message, ended: String::new(), for_good: true };
             results.record_failure(&attempt, &failure).unwrap();
         }
     }
@@ -90,7 +90,8 @@ fn what_files_hold_is_text_and_never_markup() {
     let results = open(root.path(), &plan, &format!("# {evil}\n"));
     publish(&results, &plan, 0, &finished(2.0, Some(2.1)), 3);
     let attempt = results.begin_attempt(&plan.runs[1]).unwrap();
-    let failure = AttemptFailure { cause: evil.to_owned(), message: evil.to_owned(), ended: String::new() };
+    let failure =
+        AttemptFailure { cause: evil.to_owned(), message: evil.to_owned(), ended: String::new(), for_good: true };
     results.record_failure(&attempt, &failure).unwrap();
     let html = page(&results, &plan);
     assert_well_formed(&html);
