@@ -32,7 +32,7 @@ impl Ledger for FolderLedger {
         let record = AttemptFailure {
             cause: failure.cause.to_string(),
             message: failure.message.clone(),
-            ended: rfc3339(std::time::SystemTime::now()),
+            ended: rfc3339(crate::clock::now()),
             for_good,
         };
         if let Err(error) = self.results.record_failure(&attempt(claim), &record) {

@@ -12,6 +12,7 @@ mod past;
 pub mod plan;
 mod report;
 mod run;
+mod status;
 mod worker;
 
 use std::io::Write;
@@ -32,6 +33,7 @@ enum Command {
     Run(run::RunArgs),
     Plan(plan::PlanArgs),
     Devices(devices::DevicesArgs),
+    Status(status::StatusArgs),
     Report(report::ReportArgs),
     Diff(diff::DiffArgs),
     Checkpoint(checkpoint::CheckpointArgs),
@@ -52,6 +54,7 @@ pub fn main() -> ExitCode {
         Command::Kernels(args) => kernels::run(&args),
         Command::Run(args) => run::main(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Status(args) => status::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Diff(args) => diff::run(args),
         Command::Checkpoint(args) => checkpoint::run(&args),

@@ -224,7 +224,7 @@ fn train(
     let folder = ledger.results.layout();
     let mut sinks = sinks(args, plan, past);
     if to_do > 0 {
-        sinks.0.push(Box::new(EventsFile::new(&folder.events())));
+        sinks.0.push(Box::new(EventsFile::new(folder)));
     }
     sinks.take(&Event::SweepStarted {
         sweep: plan.name.clone(),

@@ -24,7 +24,7 @@ pub struct Plain<W> {
 impl<W: Write> Plain<W> {
     /// Lines on `out`; `quiet` leaves only trouble. `past` tells what the runs had come to before.
     pub fn new(out: W, plan: &Plan, past: &[Past], quiet: bool) -> Self {
-        Self::with_clock(out, plan, past, quiet, || (Instant::now(), SystemTime::now()))
+        Self::with_clock(out, plan, past, quiet, || (Instant::now(), crate::clock::now()))
     }
 
     pub(super) fn with_clock(

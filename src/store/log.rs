@@ -1,13 +1,14 @@
 //! A run's log as a CSV file: one row for each logged step.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::error::{Context, StoreError};
 use crate::cfmt;
+use crate::fault::{self, FileKind, Moment};
 use crate::run::{Panel, Row, Timing};
 
 /// The header of a log, without its line end.
@@ -111,7 +112,7 @@ impl LogWriter {
     }
 
     fn empty(path: &Path) -> Result<Self, StoreError> {
-        let file = File::create_new(path).context("create", path)?;
+        let file = fault::before(Moment::Create, path).and_then(|()| File::create_new(path)).context("create", path)?;
         let (path, hasher) = (path.to_owned(), blake3::Hasher::new());
         Ok(Self { file, path, line: String::new(), bytes: 0, rows: 0, hasher })
     }
@@ -137,7 +138,7 @@ impl LogWriter {
 
     /// Flushes the file to disk.
     pub fn finish(self) -> Result<(), StoreError> {
-        self.file.sync_all().context("flush", &self.path)
+        fault::before(Moment::Flush, &self.path).and_then(|()| self.file.sync_all()).context("flush", &self.path)
     }
 
     fn write_line(&mut self) -> Result<(), StoreError> {
@@ -150,7 +151,7 @@ impl LogWriter {
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         let action = format!("write {} bytes to", bytes.len());
-        self.file.write_all(bytes).context(&action, &self.path)?;
+        fault::write_all(&mut self.file, FileKind::Log, bytes).context(&action, &self.path)?;
         self.hasher.update(bytes);
         self.bytes += bytes.len() as u64;
         Ok(())
@@ -185,6 +186,24 @@ pub fn read_log(path: &Path) -> Result<ReadLog, StoreError> {
     let warning =
         (whole < text.len()).then(|| format!("{}:{}: the last line is cut off and left out", cut_off.0, cut_off.1));
     Ok(ReadLog { rows, warning })
+}
+
+/// The last whole row of a log that may still be written to; `None` where there is no log or no row.
+pub(super) fn last_row(path: &Path) -> Result<Option<Row>, StoreError> {
+    /// More than two rows take.
+    const TAIL: u64 = 4096;
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).context("open", path),
+    };
+    let length = file.metadata().context("read", path)?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).context("read", path)?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes).context("read", path)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    Ok(whole.lines().next_back().and_then(|line| parse_row(line).ok()))
 }
 
 fn parse_row(line: &str) -> Result<Row, String> {
@@ -275,6 +294,22 @@ mod tests {
             }),
             timing: Timing { step_sec: 0.024_96, tok_per_sec: 20_512.82, elapsed_sec: 1.004, eta_sec: 0.0 },
         }
+    }
+
+    #[test]
+    fn the_last_whole_row_of_a_log_in_the_making_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.csv");
+        assert_eq!(last_row(&path).unwrap(), None);
+        let mut writer = LogWriter::create(&path).unwrap();
+        assert_eq!(last_row(&path).unwrap(), None);
+        for step in 0..100 {
+            writer.row(&crate::testing::row(step, 2.5, 1.0)).unwrap();
+        }
+        assert_eq!(last_row(&path).unwrap().unwrap().step, 99);
+        let bytes = fs::read(&path).unwrap();
+        fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
+        assert_eq!(last_row(&path).unwrap().unwrap().step, 98);
     }
 
     #[test]

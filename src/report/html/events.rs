@@ -1,14 +1,11 @@
 //! What happened when: the attempts on each die, from the controllers' events.
 
 use std::collections::BTreeMap;
-use std::fs;
-
-use serde::Deserialize;
 
 use crate::event::{At, Event, Failure};
 use crate::plan::Plan;
 use crate::run::{Ending, RunId};
-use crate::store::{Loaded, StoreError, View};
+use crate::store::{Loaded, ReadJournal, Record};
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,59 +40,38 @@ pub(super) struct Session {
     pub(super) bars: Vec<Bar>,
 }
 
-/// A line of an events file.
-#[derive(Deserialize)]
-struct Line {
-    time: String,
-    #[serde(flatten)]
-    event: Event,
-}
-
 /// The sessions of a folder, oldest first. Without events there is one, from the results alone.
-pub(super) fn sessions(view: &View, plan: &Plan, loaded: &Loaded) -> Result<Vec<Session>, StoreError> {
-    let folder = view.layout().events();
-    let io = |source| StoreError::Io { action: "read".to_owned(), path: folder.clone(), source };
-    let mut sessions = Vec::new();
-    if folder.is_dir() {
-        for entry in fs::read_dir(&folder).map_err(io)? {
-            let path = entry.map_err(io)?.path();
-            if path.extension().is_some_and(|e| e == "jsonl") {
-                let text =
-                    fs::read(&path).map_err(|source| StoreError::Io { action: "read".to_owned(), path, source })?;
-                sessions.extend(session(&String::from_utf8_lossy(&text)));
-            }
-        }
-    }
+pub(super) fn sessions(plan: &Plan, loaded: &Loaded, journals: &[ReadJournal]) -> Vec<Session> {
+    let mut sessions: Vec<Session> = journals.iter().filter_map(|journal| session(&journal.records)).collect();
     sessions.retain(|session| !session.bars.is_empty());
     if sessions.is_empty() {
         sessions.extend(from_results(plan, loaded));
     }
     sessions.sort_by(|a, b| (a.from, &a.started).cmp(&(b.from, &b.started)));
-    Ok(sessions)
+    sessions
 }
 
-/// A session from the lines of its file. Lines that cannot be read (a torn last one, events of a later version) are
-/// skipped: an attempt whose end is among them ends with the session.
-fn session(text: &str) -> Option<Session> {
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+/// A session from its controller's events. An attempt whose end is not among them ends with the session.
+fn session(records: &[Record]) -> Option<Session> {
     let mut open: BTreeMap<(RunId, u32), Bar> = BTreeMap::new();
     let mut session: Option<Session> = None;
-    for Line { time, event } in lines {
-        let Some(now) = milliseconds(&time) else {
+    for Record { time, event } in records {
+        let Some(now) = milliseconds(time) else {
             continue;
         };
-        let session = session.get_or_insert_with(|| Session { started: time, from: now, to: now, bars: Vec::new() });
+        let session =
+            session.get_or_insert_with(|| Session { started: time.clone(), from: now, to: now, bars: Vec::new() });
         session.to = session.to.max(now);
         let (at, end) = match event {
             Event::AttemptStarted { at, .. } => {
-                open.insert((at.run, at.attempt), begun(&at, now));
+                open.insert((at.run, at.attempt), begun(at, now));
                 continue;
             }
             Event::RunFinished { at, outcome } => match outcome.ending {
                 Ending::Finished(_) => (at, End::Finished),
                 Ending::Diverged { .. } => (at, End::Diverged),
             },
-            Event::AttemptFailed { at, failure, .. } => (at, End::Failed(failure)),
+            Event::AttemptFailed { at, failure, .. } => (at, End::Failed(failure.clone())),
             Event::AttemptAbandoned { at } => (at, End::Abandoned),
             _ => continue,
         };
@@ -203,9 +179,9 @@ mod tests {
             r#"{{"time":"2026-11-30T00:00:02.500Z","event":"attempt_failed",{},"failure":{{"cause":"crashed","message":"by signal 9"}},"again":true}}"#,
             at(1, 1)
         );
-        let text =
-            [started(1, 1, 1), failed, started(3, 1, 2), "{\"event\":\"of another version\"}".into(), "{\"time".into()];
-        let session = session(&text.join("\n")).unwrap();
+        let lines = [started(1, 1, 1), failed, started(3, 1, 2)];
+        let records: Vec<Record> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let session = session(&records).unwrap();
         assert_eq!(session.bars.len(), 2);
         assert_eq!(session.bars[0].to - session.bars[0].from, 1500);
         assert!(matches!(&session.bars[0].end, End::Failed(failure) if failure.message == "by signal 9"));

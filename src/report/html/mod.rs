@@ -27,7 +27,7 @@ use std::fs;
 
 use super::analysis::Analysis;
 use crate::plan::Plan;
-use crate::store::{Loaded, StoreError, View};
+use crate::store::{Loaded, StoreError, View, read_journals};
 
 /// Writes report.html into the folder, whole or not at all.
 ///
@@ -41,11 +41,13 @@ fn html(view: &View, plan: &Plan, loaded: &Loaded, analysis: &Analysis) -> Resul
     let curves = curves::gather(view, plan, loaded, &page::shown(plan, analysis))?;
     let path = view.layout().sweep_toml();
     let sweep_toml = fs::read(&path).map_err(|source| StoreError::Io { action: "read".to_owned(), path, source })?;
+    let journals = read_journals(view.layout())?;
     let source = page::Source {
         plan,
         loaded,
         analysis,
-        sessions: events::sessions(view, plan, loaded)?,
+        sessions: events::sessions(plan, loaded, &journals),
+        left_out: journals.into_iter().flat_map(|journal| journal.warnings).collect(),
         sweep_toml: String::from_utf8_lossy(&sweep_toml).into_owned(),
     };
     Ok(page::page(&source, &curves))

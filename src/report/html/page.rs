@@ -20,6 +20,8 @@ pub(super) struct Source<'a> {
     pub(super) analysis: &'a Analysis,
     /// What happened when, by session.
     pub(super) sessions: Vec<Session>,
+    /// Events that could not be read, in words.
+    pub(super) left_out: Vec<String>,
     /// The sweep file, verbatim.
     pub(super) sweep_toml: String,
 }

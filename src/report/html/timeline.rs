@@ -28,6 +28,9 @@ pub(super) fn section(source: &Source) -> String {
     if all > MOST_SESSIONS {
         let _ = write!(html, "<p class=\"sub\">The last {MOST_SESSIONS} of {all} sessions.</p>");
     }
+    for warning in &source.left_out {
+        let _ = write!(html, "<p class=\"sub\">{}</p>", esc(warning));
+    }
     for (number, session) in source.sessions.iter().enumerate().skip(all.saturating_sub(MOST_SESSIONS)) {
         html += &figure(source, session, number);
     }
