@@ -138,7 +138,8 @@ impl RunError {
 /// Runs the sweep and says how it went.
 pub(super) fn main(args: &RunArgs) -> ExitCode {
     match run(args) {
-        Ok(conclusion) => ExitCode::from(conclusion.exit_code()),
+        // What was to be read and could not be written is a fault, though not of the sweep.
+        Ok((conclusion, lost)) => ExitCode::from(conclusion.exit_code().max(u8::from(lost))),
         Err(error) => {
             if let RunError::Sweep(diagnostics) = &error {
                 eprint!("{}", diagnostics.render(sweep::stderr_takes_colour()));
@@ -150,7 +151,7 @@ pub(super) fn main(args: &RunArgs) -> ExitCode {
     }
 }
 
-fn run(args: &RunArgs) -> Result<Conclusion, RunError> {
+fn run(args: &RunArgs) -> Result<(Conclusion, bool), RunError> {
     let began = Instant::now();
     let time_limit = args.time_limit.map(|given| time_limit(given, args.stop_grace, began)).transpose()?;
     if args.backend == Backend::Cuda {
@@ -171,11 +172,11 @@ fn run(args: &RunArgs) -> Result<Conclusion, RunError> {
     let past = past::of(&loaded, args.retry_failed);
     past::say(&past, &loaded, args.retry_failed);
     let (plan, ledger) = (Arc::new(plan), Arc::new(FolderLedger { results: opened.results }));
-    let summary = train(args, &plan, &past, (&dies, time_limit), &ledger)?;
+    let (summary, lost) = train(args, &plan, &past, (&dies, time_limit), &ledger)?;
     let compared = if summary.at_once { Ok(()) } else { compare(args, &plan, &ledger.results) };
     // Where the tables cannot be written, the runs that are left are left all the same.
     say_how_to_go_on(&summary);
-    compared.map(|()| summary.conclusion)
+    compared.map(|()| (summary.conclusion, lost))
 }
 
 /// What may surprise, and is therefore said under `--quiet` too: an edit of the sweep file, and damage in the folder.
@@ -211,14 +212,14 @@ fn say_what_is_there(plan: &Plan, loaded: &Loaded, dies: &CpuDies) {
     }
 }
 
-/// Trains the runs that have no result.
+/// Trains the runs that have no result. Whether some of what happened could not be shown, too.
 fn train(
     args: &RunArgs,
     plan: &Arc<Plan>,
     past: &[Past],
     (dies, time_limit): (&CpuDies, Option<TimeLimit>),
     ledger: &Arc<FolderLedger>,
-) -> Result<Summary, RunError> {
+) -> Result<(Summary, bool), RunError> {
     let count = |wanted: fn(&Past) -> bool| past.iter().filter(|past| wanted(past)).count();
     let (done, to_do) = (count(|past| *past == Past::Finished), count(|past| *past == Past::Open));
     let folder = ledger.results.layout();
@@ -237,7 +238,8 @@ fn train(
     if to_do == 0 {
         let failed = past::failed(past);
         let conclusion = if failed.is_empty() { Conclusion::Complete } else { Conclusion::SomeFailed };
-        return Ok(Summary { conclusion, finished: done, failed, left: 0, at_once: false });
+        let summary = Summary { conclusion, finished: done, failed, left: 0, at_once: false };
+        return Ok((summary, sinks.lost_something()));
     }
     let options = Options {
         cores: dies.cores.clone(),
@@ -254,7 +256,8 @@ fn train(
         },
     };
     let ledger: Arc<dyn Ledger> = Arc::<FolderLedger>::clone(ledger);
-    Ok(controller::run(Arc::clone(plan), past, &options, &ledger, &mut sinks)?)
+    let summary = controller::run(Arc::clone(plan), past, &options, &ledger, &mut sinks)?;
+    Ok((summary, sinks.lost_something()))
 }
 
 /// When the sweep stops by itself: so early that what is in hand can be saved in time.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::Sink;
 use super::board::Board;
+use super::out::Out;
 use super::text::{line, span, speed, trouble};
 use crate::event::{Event, Past, rfc3339};
 use crate::plan::Plan;
@@ -14,7 +15,7 @@ const SUMMARY: Duration = Duration::from_secs(60);
 
 /// Writes dated lines: one for each run that ends, and a summary at most once a minute.
 pub struct Plain<W> {
-    out: W,
+    out: Out<W>,
     board: Board,
     quiet: bool,
     summed: Instant,
@@ -34,15 +35,15 @@ impl<W: Write> Plain<W> {
         quiet: bool,
         now: fn() -> (Instant, SystemTime),
     ) -> Self {
-        Self { out, board: Board::new(plan, past), quiet, summed: now().0, now }
+        Self { out: Out::new(out), board: Board::new(plan, past), quiet, summed: now().0, now }
     }
 
     fn put(&mut self, text: &str) {
         let stamp = rfc3339((self.now)().1);
         // Whole seconds are enough for eyes.
         let stamp = stamp.split('.').next().unwrap_or_default();
-        // A console that is gone must not end a sweep.
-        let _ = writeln!(self.out, "{stamp}Z {text}");
+        // A console that is gone must not end a sweep, and there is no other place to tell of it.
+        let _ = self.out.write(format!("{stamp}Z {text}\n").as_bytes());
     }
 
     fn summary(&self) -> String {
@@ -72,5 +73,9 @@ impl<W: Write> Sink for Plain<W> {
             let text = self.summary();
             self.put(&text);
         }
+    }
+
+    fn lost_something(&self) -> bool {
+        self.out.failed()
     }
 }
