@@ -25,6 +25,7 @@ pub mod plan;
 pub mod progress;
 pub mod protocol;
 pub mod report;
+pub mod resources;
 pub mod rng;
 pub mod run;
 pub mod settings;

@@ -11,6 +11,7 @@ mod parity;
 mod past;
 pub mod plan;
 mod report;
+mod resources;
 mod run;
 mod status;
 mod worker;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 
 use super::ledger::FolderLedger;
 use super::past;
+use super::resources::{TooLittleMemory, dies_that_fit, disk_warning};
 use super::{error_chain, print};
 use crate::backend::cpu::simd::{FORCE_VARIABLE, Level, LevelError};
 use crate::controller::{
@@ -107,6 +108,9 @@ enum RunError {
     /// The CPU cannot be divided as asked.
     #[error(transparent)]
     Dies(#[from] DiesError),
+    /// Memory holds no worker.
+    #[error(transparent)]
+    Memory(#[from] TooLittleMemory),
     /// The results folder.
     #[error("{}", .0.full_text())]
     Store(StoreError),
@@ -130,7 +134,11 @@ impl RunError {
             Self::Sweep(_) | Self::NoTime | Self::NoCuda | Self::Simd(_) | Self::Dies(DiesError::Zero(_)) => 2,
             // Work is left that another controller holds.
             Self::Store(StoreError::Held { .. }) => 75,
-            Self::Dies(DiesError::Mask(_)) | Self::Store(_) | Self::Print(_) | Self::Controller(_) => 1,
+            Self::Dies(DiesError::Mask(_))
+            | Self::Memory(_)
+            | Self::Store(_)
+            | Self::Print(_)
+            | Self::Controller(_) => 1,
         }
     }
 }
@@ -161,7 +169,7 @@ fn run(args: &RunArgs) -> Result<(Conclusion, bool), RunError> {
         Some(name) => Level::named(name).map_err(RunError::Simd)?,
         None => Level::current().map_err(RunError::Simd)?,
     };
-    let dies = CpuDies::of_this_process(args.dies.map(usize::from), usize::from(args.threads_per_die))?;
+    let mut dies = CpuDies::of_this_process(args.dies.map(usize::from), usize::from(args.threads_per_die))?;
     let Sweep { text, plan } = sweep::load(&args.file, &mut open_corpus).map_err(RunError::Sweep)?;
     let opened = Results::open_or_create(&args.results, &plan, &text)?;
     let loaded = opened.results.load(&plan)?;
@@ -171,12 +179,27 @@ fn run(args: &RunArgs) -> Result<(Conclusion, bool), RunError> {
     }
     let past = past::of(&loaded, args.retry_failed);
     past::say(&past, &loaded, args.retry_failed);
+    fit_resources(&plan, &past, &mut dies, opened.results.layout().dir())?;
     let (plan, ledger) = (Arc::new(plan), Arc::new(FolderLedger { results: opened.results }));
     let (summary, lost) = train(args, &plan, &past, (&dies, time_limit), &ledger)?;
     let compared = if summary.at_once { Ok(()) } else { compare(args, &plan, &ledger.results) };
     // Where the tables cannot be written, the runs that are left are left all the same.
     say_how_to_go_on(&summary);
     compared.map(|()| (summary.conclusion, lost))
+}
+
+/// Leaves out dies whose workers memory would not hold, and says so; and says where the disk may be too small.
+fn fit_resources(plan: &Plan, past: &[Past], dies: &mut CpuDies, folder: &Path) -> Result<(), RunError> {
+    let open = past.iter().filter(|past| **past == Past::Open).count();
+    let (fit, note) = dies_that_fit(plan, past, dies.cores.len().min(open))?;
+    if let Some(note) = note {
+        dies.cores.truncate(fit);
+        eprintln!("warning: {note}");
+    }
+    if let Some(warning) = disk_warning(plan, past, dies.cores.len(), folder) {
+        eprintln!("warning: {warning}");
+    }
+    Ok(())
 }
 
 /// What may surprise, and is therefore said under `--quiet` too: an edit of the sweep file, and damage in the folder.
