@@ -265,7 +265,7 @@ fn train(
         return Ok((summary, sinks.lost_something()));
     }
     let options = Options {
-        cores: dies.cores.clone(),
+        dies: dies.specs(),
         launch: launch(args),
         limits: Limits {
             stop_grace: args.stop_grace,

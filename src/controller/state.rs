@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::clerk::Claim;
+use super::dies::DieSpec;
 use super::effects::WorkerId;
 use super::halt::{Conclusion, Summary};
 use super::pause::Pause;
@@ -153,9 +154,23 @@ pub(super) struct Worker {
     pub(super) pid: u32,
     pub(super) mood: Mood,
     pub(super) lanes: Vec<Option<Busy>>,
+    /// Lanes that it trains in; those beyond are on their way back.
+    pub(super) open: usize,
     pub(super) heard: Instant,
     pub(super) closed: Option<Instant>,
     pub(super) exit: Option<(Exit, Instant)>,
+}
+
+impl Worker {
+    /// Lanes that a run can be put in.
+    pub(super) fn free(&self) -> usize {
+        self.lanes.iter().take(self.open).filter(|lane| lane.is_none()).count()
+    }
+
+    /// Attempts that it has in hand.
+    pub(super) fn in_hand(&self) -> usize {
+        self.lanes.iter().flatten().count()
+    }
 }
 
 /// What a die holds.
@@ -173,8 +188,8 @@ pub(super) enum DieState {
 #[derive(Debug)]
 pub(super) struct Die {
     pub(super) state: DieState,
-    /// Cores that its workers are asked to pin themselves to; empty: none in particular.
-    pub(super) cores: Vec<usize>,
+    /// What its workers are pinned to.
+    pub(super) spec: DieSpec,
     /// Failures in a row that count against it, each with the run that it hit.
     pub(super) faults: Vec<Option<usize>>,
 }
@@ -224,8 +239,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// A sweep at its beginning; `cores` is one set a die.
-    pub(super) fn new(plan: Arc<Plan>, past: &[Past], cores: Vec<Vec<usize>>, limits: Limits, now: Instant) -> Self {
+    /// A sweep at its beginning; with the dies that it is trained on.
+    pub(super) fn new(plan: Arc<Plan>, past: &[Past], dies: Vec<DieSpec>, limits: Limits, now: Instant) -> Self {
         let entry = |past: &Past| {
             let state = match past {
                 Past::Open => RunState::Waiting,
@@ -235,7 +250,7 @@ impl State {
             RunEntry { state, failures: 0, tries: 0 }
         };
         let open: VecDeque<usize> = (0..plan.runs.len()).filter(|&run| past[run] == Past::Open).collect();
-        let die = |cores| Die { state: DieState::Down { until: now }, cores, faults: Vec::new() };
+        let die = |spec| Die { state: DieState::Down { until: now }, spec, faults: Vec::new() };
         Self {
             unsettled: open.len(),
             waiting: open,
@@ -248,7 +263,7 @@ impl State {
             plan,
             limits,
             ready: VecDeque::new(),
-            dies: cores.into_iter().map(die).collect(),
+            dies: dies.into_iter().map(die).collect(),
             stop: None,
             early: Early::Watching(Vec::new()),
             started: now,

@@ -100,13 +100,20 @@ pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
             bytes(*needed)
         ),
         Event::DiskFree { waited } => format!("there is room again after {}: going on", duration::text(*waited)),
-        Event::DieSetAside { die, failure } if failure.cause == Cause::OutOfMemory => {
+        Event::DieSetAside { die, failure, .. } if failure.cause == Cause::OutOfMemory => {
             format!("die {die} is not used any more, so that the others have its memory: {failure}")
         }
-        Event::DieSetAside { die, failure } if failure.cause.ends_die() => {
-            format!("die {die} is set aside: {failure}")
+        Event::WorkerLanes { die, lanes, why } => {
+            let lanes = if *lanes == 1 { "1 lane".to_owned() } else { format!("{lanes} lanes") };
+            format!("die {die} trains in {lanes}: {why}")
         }
-        Event::DieSetAside { die, failure } => {
+        Event::DieSetAside { die, uuid: Some(uuid), failure } if failure.cause == Cause::DeviceLost => {
+            format!("die {die} ({uuid}) is lost and set aside: {}", failure.message)
+        }
+        Event::DieSetAside { die, failure, .. } if failure.cause.ends_die() => {
+            format!("die {die} is lost and set aside: {}", failure.message)
+        }
+        Event::DieSetAside { die, failure, .. } => {
             format!("die {die} is set aside after 3 failures in a row, the last of which was: {failure}")
         }
         Event::Stopping { halt: Halt::TimeLimit { seconds } } => format!(

@@ -1,5 +1,6 @@
 //! Orders of events that matter, with no process and no disk: a stage on which a test plays the world.
 
+mod lanes;
 mod policy;
 mod runs;
 mod stops;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::controller::clerk::{Claim, Claimed, LedgerError, Publication};
+use crate::controller::dies::DieSpec;
 use crate::controller::effects::{Effects, Input, WorkerId};
 use crate::controller::halt::Conclusion;
 use crate::controller::handle::handle;
@@ -106,7 +108,7 @@ impl Stage {
     fn new(runs: u64, dies: usize) -> Self {
         let now = Instant::now();
         let past = vec![Past::Open; usize::try_from(runs).unwrap()];
-        let cores = (0..dies).map(|die| vec![die]).collect();
+        let cores = (0..dies).map(|die| DieSpec { cores: vec![die], gpu: None }).collect();
         let state = State::new(Arc::new(plan(runs)), &past, cores, Limits::default(), now);
         let mut stage = Self { state, fx: Recorded::default(), now, attempts: 0, prompt: true };
         stage.put(Input::Tick);
@@ -201,6 +203,7 @@ fn greeting(die: usize, worker: WorkerId) -> Hello {
         backend: "cpu".into(),
         simd: "avx2".into(),
         lanes: 1,
+        device: None,
     }
 }
 
@@ -221,7 +224,8 @@ impl Stage {
     fn bare(runs: u64) -> Self {
         let now = Instant::now();
         let past = vec![Past::Open; usize::try_from(runs).unwrap()];
-        let state = State::new(Arc::new(plan(runs)), &past, vec![vec![0]], Limits::default(), now);
+        let dies = vec![DieSpec { cores: vec![0], gpu: None }];
+        let state = State::new(Arc::new(plan(runs)), &past, dies, Limits::default(), now);
         Self { state, fx: Recorded::default(), now, attempts: 0, prompt: false }
     }
 }

@@ -178,7 +178,8 @@ fn what_was_given_up_earlier_is_left_alone_and_counted() {
     let failure = Failure::new(Cause::BadSettings, "no such thing");
     let past = [Past::Failed(failure), Past::Open, Past::Finished];
     let now = Instant::now();
-    let state = State::new(Arc::new(plan(3)), &past, vec![vec![0]], Limits::default(), now);
+    let state =
+        State::new(Arc::new(plan(3)), &past, vec![DieSpec { cores: vec![0], gpu: None }], Limits::default(), now);
     let mut stage = Stage { state, fx: Recorded::default(), now, attempts: 0, prompt: true };
     stage.put(Input::Tick);
     let worker = stage.last_worker();
