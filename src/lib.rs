@@ -33,6 +33,7 @@ pub mod stats;
 pub mod status;
 pub mod store;
 pub mod sweep;
+pub mod torture;
 pub mod trainer;
 pub mod worker;
 

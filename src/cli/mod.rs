@@ -10,10 +10,12 @@ mod ledger;
 mod parity;
 mod past;
 pub mod plan;
+mod refresh;
 mod report;
 mod resources;
 mod run;
 mod status;
+mod torture;
 mod worker;
 
 use std::io::Write;
@@ -43,6 +45,8 @@ enum Command {
     Kernels(kernels::KernelsArgs),
     #[command(hide = true)]
     Bench(bench::BenchArgs),
+    #[command(hide = true)]
+    Torture(torture::TortureArgs),
     /// Trains what its controller assigns.
     #[command(hide = true)]
     Worker(worker::WorkerArgs),
@@ -60,6 +64,7 @@ pub fn main() -> ExitCode {
         Command::Diff(args) => diff::run(args),
         Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Worker(args) => worker::main(&args),
+        Command::Torture(args) => torture::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Parity(args) => parity::run(&args),
     }

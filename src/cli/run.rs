@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 
 use super::ledger::FolderLedger;
 use super::past;
+use super::refresh::{LEAST, Refresher};
 use super::resources::{TooLittleMemory, dies_that_fit, disk_warning};
 use super::{error_chain, print};
 use crate::backend::cpu::simd::{FORCE_VARIABLE, Level, LevelError};
@@ -22,7 +23,7 @@ use crate::event::{Event, Halt, Past};
 use crate::plan::work::checkpoint_bytes;
 use crate::plan::{Plan, open_corpus};
 use crate::progress::{Bars, EventsFile, JsonLines, Plain, Sink, Sinks};
-use crate::report::{closing_text, write_report, write_tables};
+use crate::report::{closing_text, write_plots, write_report, write_tables};
 use crate::store::{Loaded, Opened, Results, StoreError};
 use crate::sweep::{self, Diagnostics, Sweep};
 
@@ -61,6 +62,9 @@ pub(super) struct RunArgs {
     /// Stop at the first run that fails for good
     #[arg(long)]
     fail_fast: bool,
+    /// Make the report anew every so often while the sweep is at work, such as 30s or 5m
+    #[arg(long, value_name = "TIME", value_parser = report_every)]
+    report_every: Option<Duration>,
     /// Vector instructions: auto, avx512, avx2 or portable
     #[arg(long, hide = true)]
     simd: Option<String>,
@@ -77,6 +81,12 @@ pub(super) struct RunArgs {
     #[cfg(debug_assertions)]
     #[arg(long, hide = true)]
     script: Option<PathBuf>,
+}
+
+/// Reads the time between two reports.
+fn report_every(text: &str) -> Result<Duration, String> {
+    let time = duration::parse(text)?;
+    if time < LEAST { Err(format!("must be at least {} ms", LEAST.as_millis())) } else { Ok(time) }
 }
 
 /// Kinds of dies.
@@ -117,6 +127,9 @@ enum RunError {
     /// The closing table has nowhere to go. The tables of the results folder are written.
     #[error("the comparison cannot be printed")]
     Print(#[source] std::io::Error),
+    /// The thread that makes the report anew.
+    #[error("the thread that makes the report cannot be started")]
+    Refresh(#[source] std::io::Error),
     /// The controller.
     #[error(transparent)]
     Controller(#[from] ControllerError),
@@ -138,6 +151,7 @@ impl RunError {
             | Self::Memory(_)
             | Self::Store(_)
             | Self::Print(_)
+            | Self::Refresh(_)
             | Self::Controller(_) => 1,
         }
     }
@@ -181,7 +195,18 @@ fn run(args: &RunArgs) -> Result<(Conclusion, bool), RunError> {
     past::say(&past, &loaded, args.retry_failed);
     fit_resources(&plan, &past, &mut dies, opened.results.layout().dir())?;
     let (plan, ledger) = (Arc::new(plan), Arc::new(FolderLedger { results: opened.results }));
+    let every = args.report_every.or(plan.options.report_every.map(Duration::from_millis));
+    let to_do = past.contains(&Past::Open);
+    let refresher = match every.filter(|_| to_do) {
+        Some(every) => {
+            Some(Refresher::start(Arc::clone(&plan), Arc::clone(&ledger), every).map_err(RunError::Refresh)?)
+        }
+        None => None,
+    };
     let (summary, lost) = train(args, &plan, &past, (&dies, time_limit), &ledger)?;
+    if let Some(refresher) = refresher.filter(|_| !summary.at_once) {
+        refresher.finish();
+    }
     let compared = if summary.at_once { Ok(()) } else { compare(args, &plan, &ledger.results) };
     // Where the tables cannot be written, the runs that are left are left all the same.
     say_how_to_go_on(&summary);
@@ -331,18 +356,21 @@ fn colour() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Writes the tables and the report, and prints the closing table. Of a sweep that was stopped too: what there is, is a comparison.
+/// Writes the tables, the report and its plots, and prints the closing table. Of a sweep that was stopped too: what there is, is a comparison.
 fn compare(args: &RunArgs, plan: &Plan, results: &Results) -> Result<(), RunError> {
     let loaded = results.load(plan)?;
     let analysis = write_tables(results, plan, &loaded)?;
-    let report = write_report(results, plan, &loaded, &analysis);
+    let report = write_report(results, plan, &loaded, &analysis, None);
+    let plots = write_plots(results, plan, &loaded, &analysis);
     if !args.json {
         let bold = std::io::stdout().is_terminal() && colour();
         let text = closing_text(plan, &analysis, results.layout().dir(), bold);
         print(&text).map_err(RunError::Print)?;
     }
     // Told after the table, which does not depend on it.
-    Ok(report?)
+    report?;
+    plots?;
+    Ok(())
 }
 
 /// Says what is not done, and with which command it goes on.
