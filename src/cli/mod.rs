@@ -14,8 +14,10 @@ mod refresh;
 mod report;
 mod resources;
 mod run;
+mod sample;
 mod status;
 mod torture;
+mod train;
 mod worker;
 
 use std::io::Write;
@@ -39,6 +41,8 @@ enum Command {
     Status(status::StatusArgs),
     Report(report::ReportArgs),
     Diff(diff::DiffArgs),
+    Train(train::TrainArgs),
+    Sample(sample::SampleArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Parity(parity::ParityArgs),
     #[command(hide = true)]
@@ -62,6 +66,8 @@ pub fn main() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Diff(args) => diff::run(args),
+        Command::Train(args) => train::run(&args),
+        Command::Sample(args) => sample::run(&args),
         Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Worker(args) => worker::main(&args),
         Command::Torture(args) => torture::run(&args),
