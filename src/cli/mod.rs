@@ -8,11 +8,14 @@ mod exact;
 pub mod kernels;
 mod ledger;
 mod parity;
+mod past;
 pub mod plan;
 mod refresh;
 mod report;
+mod resources;
 mod run;
 mod sample;
+mod status;
 mod torture;
 mod train;
 mod worker;
@@ -35,6 +38,7 @@ enum Command {
     Run(run::RunArgs),
     Plan(plan::PlanArgs),
     Devices(devices::DevicesArgs),
+    Status(status::StatusArgs),
     Report(report::ReportArgs),
     Diff(diff::DiffArgs),
     Train(train::TrainArgs),
@@ -59,6 +63,7 @@ pub fn main() -> ExitCode {
         Command::Kernels(args) => kernels::run(&args),
         Command::Run(args) => run::main(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Status(args) => status::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Diff(args) => diff::run(args),
         Command::Train(args) => train::run(&args),
