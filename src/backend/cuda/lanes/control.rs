@@ -227,6 +227,7 @@ impl Control {
                 windows: s.windows,
             })?;
             let mut pass = engine.pass(&mut *to, scoring.clone());
+            pass.keep = false;
             engine.forward(&mut pass)?;
             engine.loss(&mut pass, None)?;
             let (losses, hits) = engine.window_memories();
