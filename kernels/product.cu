@@ -20,7 +20,7 @@ struct ProductMember {
     u8 shape;    // of tiles: 0 square, 1 narrow, 2 flat
 };
 struct ProductBatch {
-    u32 count, unused;  // members
+    u32 count, fours;  // members; whether all operands can be read in fours
     ProductMember members[PRODUCT_MEMBERS];
 };
 static_assert(sizeof(ProductMember) == 80 && sizeof(ProductBatch) == 8 + 80 * PRODUCT_MEMBERS, "as in ops/product.rs");
@@ -152,8 +152,8 @@ __device__ __forceinline__ void wide_sum(
     float (&acc)[T::TM][T::TN], float* shared, float4* totals, const Operands& o, const Spot& s, u32 k) {
     constexpr int BUFFER = T::BK * (T::A_LINE + T::B_LINE), B_AT = T::BK * T::A_LINE;
     const int t = threadIdx.x;
-    Part<T::BM, T::BK, T::THREADS, !A_COLUMNS, true> a;
-    Part<T::BN, T::BK, T::THREADS, B_ROWS, true> b;
+    Carried<T::BM, T::BK, T::THREADS, !A_COLUMNS, true> a;
+    Carried<T::BN, T::BK, T::THREADS, B_ROWS, true> b;
     auto fetch = [&](u32 k0) {
         a.fetch(o.a, o.a_row, s.row0, s.m, k0, k, t);
         b.fetch(o.b, o.b_row, s.col0, s.n, k0, k, t);

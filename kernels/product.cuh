@@ -97,14 +97,14 @@ __device__ __forceinline__ void add_term(
 }
 
 // A part of an operand on its way to shared memory: BK terms of LINES rows (or columns) from `first` on. ALONG: it is stored [line, k], else
-// [k, line]. What lies beyond `lines` or `to` comes as 0 and is not used. Each of THREADS threads carries EACH floats, one by one; or, FOUR, in
+// [k, line]. What lies beyond `lines` or `to` comes as 0 and is not used. THREADS threads carry them, one by one or, FOUR, in
 // fours, which asks for rows of a multiple of four floats, at addresses of a multiple of 16 bytes.
-template <int LINES, int BK, int THREADS, bool ALONG, bool FOUR>
-struct Part {
-    static constexpr int EACH = LINES * BK / THREADS, WIDTH = FOUR ? 4 : 1;
-    static constexpr int WIDE = (ALONG ? BK : LINES) / WIDTH, STEP = THREADS / WIDE;
-    static_assert(WIDE * STEP == THREADS && EACH * THREADS == LINES * BK, "threads carry whole rows");
-    float held[EACH];
+template <int LINES, int BK, int THREADS, bool ALONG, bool FOUR, int PAD = 4>
+struct Carried {
+    static constexpr int WIDTH = FOUR ? 4 : 1, WIDE = (ALONG ? BK : LINES) / WIDTH, HIGH = ALONG ? LINES : BK, STEP = THREADS / WIDE;
+    static constexpr int TURNS = (HIGH + STEP - 1) / STEP;
+    static_assert(WIDE * STEP == THREADS && (HIGH % STEP == 0 || HIGH < STEP), "threads carry whole rows");
+    float held[TURNS * WIDTH];
 
     __device__ __forceinline__ void fetch(const float* from, u32 row, u32 first, u32 lines, u32 k0, u32 to, int t) {
         const u32 place = t % WIDE * WIDTH, high = t / WIDE;
@@ -112,8 +112,8 @@ struct Part {
         const u32 x_end = ALONG ? to : lines, y_end = ALONG ? lines : to;
         u32 at = y * row + x;
 #pragma unroll
-        for (int l = 0; l < EACH / WIDTH; ++l) {
-            const bool there = x < x_end && y + l * STEP < y_end;
+        for (int l = 0; l < TURNS; ++l) {
+            const bool there = x < x_end && y + l * STEP < y_end && (HIGH >= STEP || high < HIGH);
             if (FOUR) {
                 const float4 none = {0.0f, 0.0f, 0.0f, 0.0f};
                 const float4 four = there ? __ldg(reinterpret_cast<const float4*>(from + at)) : none;
@@ -126,13 +126,14 @@ struct Part {
         }
     }
 
-    // Lays it down as [BK][LINES + 4].
+    // Lays it down as [BK][LINES + PAD].
     __device__ __forceinline__ void store(float* to, int t) const {
-        constexpr int LINE = LINES + 4;
+        constexpr int LINE = LINES + PAD;
         const int place = t % WIDE * WIDTH, high = t / WIDE;
 #pragma unroll
-        for (int l = 0; l < EACH / WIDTH; ++l) {
+        for (int l = 0; l < TURNS; ++l) {
             const int other = high + l * STEP;
+            if (HIGH < STEP && high >= HIGH) continue;
             if (ALONG) {
 #pragma unroll
                 for (int i = 0; i < WIDTH; ++i) to[(place + i) * LINE + other] = held[l * WIDTH + i];
@@ -156,8 +157,8 @@ struct Spot {
 template <class T, bool A_COLUMNS, bool B_ROWS, bool FOUR, class Sync>
 __device__ __forceinline__ void chunk_sum(
     float (&acc)[T::TM][T::TN], const Operands& o, const Spot& s, u32 from, u32 to, float* a_shared, float* b_shared, int t, Sync sync) {
-    Part<T::BM, T::BK, T::THREADS, !A_COLUMNS, FOUR> a;
-    Part<T::BN, T::BK, T::THREADS, B_ROWS, FOUR> b;
+    Carried<T::BM, T::BK, T::THREADS, !A_COLUMNS, FOUR> a;
+    Carried<T::BN, T::BK, T::THREADS, B_ROWS, FOUR> b;
 #pragma unroll
     for (int i = 0; i < T::TM; ++i) {
 #pragma unroll
