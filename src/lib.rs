@@ -12,6 +12,7 @@ pub mod clock;
 pub mod controller;
 pub mod data;
 pub mod devices;
+pub mod driver;
 pub mod duration;
 pub mod event;
 pub mod exact;
