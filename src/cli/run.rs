@@ -20,7 +20,7 @@ use crate::event::{Event, Halt};
 use crate::plan::{Plan, open_corpus};
 use crate::progress::{Bars, EventsFile, JsonLines, Plain, Sink, Sinks};
 use crate::report::{closing_text, write_report, write_tables};
-use crate::store::{Loaded, Opened, Results, StoreError};
+use crate::store::{ControllerView, LeaseTerms, Loaded, Opened, Results, StoreError, host_name};
 use crate::sweep::{self, Diagnostics, Sweep};
 
 /// Train the runs of a sweep that have no result yet, and compare them
@@ -40,6 +40,9 @@ pub(super) struct RunArgs {
     /// Threads, and cores, of each die
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     threads_per_die: u16,
+    /// Do not wait for runs that other controllers on the same folder hold: end when nothing is left to claim [exit code 75]
+    #[arg(long)]
+    no_wait: bool,
     /// Show no progress: only trouble and the closing table
     #[arg(long, short)]
     quiet: bool,
@@ -58,10 +61,26 @@ pub(super) struct RunArgs {
     /// Time that every step is given
     #[arg(long, hide = true, default_value = "60s", value_parser = duration::parse)]
     step_limit: Duration,
+    /// Time for which a controller's beat must stand still before its runs are taken over
+    #[arg(long, hide = true, default_value = "60s", value_parser = duration::parse)]
+    lease_time: Duration,
+    /// Time after which a worker that does not hear of its controller leaves [default: a third of the lease time]
+    #[arg(long, hide = true, value_parser = duration::parse)]
+    controller_limit: Option<Duration>,
     /// Script that scripted trainers follow in place of training
     #[cfg(debug_assertions)]
     #[arg(long, hide = true)]
     script: Option<PathBuf>,
+}
+
+impl RunArgs {
+    const fn lease_terms(&self) -> LeaseTerms {
+        LeaseTerms { standing: self.lease_time }
+    }
+
+    fn controller_limit(&self) -> Duration {
+        self.controller_limit.unwrap_or_else(|| self.lease_terms().worker_patience())
+    }
 }
 
 /// Kinds of dies.
@@ -111,8 +130,6 @@ impl RunError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Sweep(_) | Self::NoCuda | Self::Simd(_) | Self::Dies(DiesError::Zero(_)) => 2,
-            // Work is left that another controller holds.
-            Self::Store(StoreError::Held { .. }) => 75,
             Self::Dies(DiesError::Mask(_)) | Self::Store(_) | Self::Print(_) | Self::Controller(_) => 1,
         }
     }
@@ -121,6 +138,8 @@ impl RunError {
 /// Runs the sweep and says how it went.
 pub(super) fn main(args: &RunArgs) -> ExitCode {
     match run(args) {
+        // One task of many that has nothing to do is no failed task.
+        Ok(Conclusion::Elsewhere) if std::env::var_os("SLURM_JOB_ID").is_some() => ExitCode::SUCCESS,
         Ok(conclusion) => ExitCode::from(conclusion.exit_code()),
         Err(error) => {
             if let RunError::Sweep(diagnostics) = &error {
@@ -143,15 +162,19 @@ fn run(args: &RunArgs) -> Result<Conclusion, RunError> {
     };
     let dies = CpuDies::of_this_process(args.dies.map(usize::from), usize::from(args.threads_per_die))?;
     let Sweep { text, plan } = sweep::load(&args.file, &mut open_corpus).map_err(RunError::Sweep)?;
-    let opened = Results::open_or_create(&args.results, &plan, &text)?;
+    let mut opened = Results::open_or_create(&args.results, &plan, &text)?;
+    opened.results.set_lease_terms(args.lease_terms());
     let loaded = opened.results.load(&plan)?;
     say_what_changed(&opened, &loaded);
     if !args.quiet {
         say_what_is_there(&plan, &loaded, &dies);
+        say_who_is_there(&opened.others);
     }
     let finished: Vec<bool> = loaded.states.iter().map(|state| state.result().is_some()).collect();
     let (plan, ledger) = (Arc::new(plan), Arc::new(FolderLedger { results: opened.results }));
     let summary = train(args, &plan, &finished, &dies, &ledger)?;
+    // What is left is free before the tables are made.
+    ledger.results.give_all_back()?;
     let compared = if summary.at_once { Ok(()) } else { compare(args, &plan, &ledger.results) };
     // Where the tables cannot be written, the runs that are left are left all the same.
     say_how_to_go_on(&summary);
@@ -191,6 +214,17 @@ fn say_what_is_there(plan: &Plan, loaded: &Loaded, dies: &CpuDies) {
     }
 }
 
+/// Other controllers on the folder.
+fn say_who_is_there(others: &[ControllerView]) {
+    for other in others {
+        let who = other.holder.as_ref().map_or_else(|| other.name.clone(), ToString::to_string);
+        eprintln!("note: {who} works on this folder too, or did not end in order: runs are shared");
+        if other.holder.as_ref().is_some_and(|holder| holder.host == host_name()) {
+            eprintln!("note: controllers on one host share its cores; --dies and taskset divide them");
+        }
+    }
+}
+
 /// Trains the runs that have no result.
 fn train(
     args: &RunArgs,
@@ -219,6 +253,8 @@ fn train(
             finished: done,
             failed: Vec::new(),
             left: 0,
+            here: 0,
+            elsewhere: 0,
             at_once: false,
         });
     }
@@ -229,8 +265,10 @@ fn train(
             stop_grace: args.stop_grace,
             beat: args.beat_limit,
             step: args.step_limit,
+            controller: args.controller_limit(),
             ..Limits::default()
         },
+        wait: !args.no_wait,
     };
     let ledger: Arc<dyn Ledger> = Arc::<FolderLedger>::clone(ledger);
     Ok(controller::run(Arc::clone(plan), finished, &options, &ledger, &mut sinks)?)
@@ -238,6 +276,9 @@ fn train(
 
 fn launch(args: &RunArgs) -> Launch {
     let mut launch = Launch::this_program(vec!["--threads".into(), args.threads_per_die.to_string().into()]);
+    launch
+        .args
+        .extend([OsString::from("--controller-limit"), format!("{}ms", args.controller_limit().as_millis()).into()]);
     if let Some(simd) = &args.simd {
         launch.env.push((FORCE_VARIABLE.into(), simd.into()));
     }
@@ -270,8 +311,25 @@ fn colour() -> bool {
 
 /// Writes the tables and the report, and prints the closing table. Of a sweep that was stopped too: what there is, is a comparison.
 fn compare(args: &RunArgs, plan: &Plan, results: &Results) -> Result<(), RunError> {
-    let loaded = results.load(plan)?;
-    let analysis = write_tables(results, plan, &loaded)?;
+    // Another controller may have come with an edited sweep file: the tables are of the plan that the folder has.
+    let current = results.plan()?;
+    let plan = if current == *plan {
+        plan
+    } else {
+        eprintln!(
+            "note: another controller has changed the plan of this folder meanwhile; the tables are of the new one"
+        );
+        &current
+    };
+    let finished = |loaded: &Loaded| loaded.states.iter().filter(|state| state.result().is_some()).count();
+    let (loaded, analysis) = loop {
+        let loaded = results.load(plan)?;
+        let analysis = write_tables(results, plan, &loaded)?;
+        // A result that another controller published meanwhile would be in its tables, which these may have replaced.
+        if finished(&loaded) == plan.runs.len() || finished(&loaded) == finished(&results.load(plan)?) {
+            break (loaded, analysis);
+        }
+    };
     let report = write_report(results, plan, &loaded, &analysis);
     if !args.json {
         let bold = std::io::stdout().is_terminal() && colour();
@@ -285,7 +343,10 @@ fn compare(args: &RunArgs, plan: &Plan, results: &Results) -> Result<(), RunErro
 /// Says what is not done, and with which command it goes on.
 fn say_how_to_go_on(summary: &Summary) {
     match &summary.conclusion {
-        Conclusion::Complete | Conclusion::Elsewhere => {}
+        Conclusion::Complete => {}
+        Conclusion::Elsewhere => {
+            eprintln!("{} left, which other controllers hold", runs(summary.left));
+        }
         Conclusion::SomeFailed => {
             eprintln!("{} failed; to try again: {}", runs(summary.failed.len()), command(std::env::args_os()));
         }

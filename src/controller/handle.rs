@@ -40,6 +40,7 @@ pub(super) fn handle(state: &mut State, now: Instant, input: Input, fx: &mut dyn
         }
         Input::Claimed(run, answer) => state.claimed(run, answer, now, fx),
         Input::Published(run, answer) => state.published(run, answer, now, fx),
+        Input::Tended(answer) => state.tended(answer, fx),
         Input::Signal(signal) => state.signalled(signal, now, fx),
         Input::Tick => state.tick(now, fx),
     }
@@ -56,6 +57,7 @@ impl State {
             self.dismiss_all(now, fx);
             return;
         }
+        self.tell_of_waiting(fx);
         self.claim_more(fx);
         self.start_workers(now, fx);
         self.assign(fx);
@@ -124,6 +126,7 @@ impl State {
                 stop.since += passed;
             }
         }
+        self.tend(now, fx);
         for die in 0..self.dies.len() {
             self.watch(die, now, fx);
         }

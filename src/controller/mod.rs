@@ -9,6 +9,7 @@ mod effects;
 mod halt;
 mod handle;
 mod live;
+mod others;
 mod process;
 mod signals;
 mod state;
@@ -17,7 +18,7 @@ mod tests;
 mod work;
 mod workers;
 
-pub use clerk::{Claim, Claimed, Ledger, LedgerError, Publication};
+pub use clerk::{Claim, Claimed, Ledger, LedgerError, Publication, Published, Seen, Tended};
 pub use dies::{CpuDies, DiesError};
 pub use halt::{Conclusion, Summary};
 pub use live::{ControllerError, Options, run};

@@ -11,7 +11,7 @@ pub enum FileKind {
     Sweep,
     /// plan.json.
     Plan,
-    /// Who works on the folder.
+    /// Who works on a run, and a controller's beat.
     Lock,
     /// A run's or an attempt's folder.
     Folder,
@@ -141,7 +141,7 @@ impl FileKind {
             "failure.json" => Failure,
             "final.safetensors" => Weights,
             "report.html" => Report,
-            name if name.starts_with("controller.") => Lock,
+            name if name.starts_with("lease.") || name.ends_with(".beat") => Lock,
             name if name.starts_with("checkpoint-") => Checkpoint,
             name if name.starts_with("attempt-") || crate::store::id_of_folder(name).is_some() => Folder,
             name if name.ends_with(".csv") => Table,
@@ -225,6 +225,8 @@ mod tests {
             (layout.report(), Report),
             (layout.events().join("vm-1-2.jsonl"), Events),
             (run.dir().to_owned(), Folder),
+            (run.lease(3), Lock),
+            (layout.beat("vm-1-0123456789abcdef"), Lock),
             (run.run_json(), Run),
             (run.log(), Log),
             (run.result(), Outcome),

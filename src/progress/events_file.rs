@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Sink;
 use crate::event::{Event, Stamped};
 use crate::fault::{self, FileKind, Moment};
+use crate::store::controller_name;
 
 /// Appends events to a file that this controller alone writes. Rows and beats are left out: logs hold those.
 pub struct EventsFile {
@@ -17,17 +18,9 @@ pub struct EventsFile {
 }
 
 impl EventsFile {
-    /// Events of this process in `folder`, in a file that is created with the first of them.
+    /// Events of this process in `folder`, in a file of its name as a controller, created with the first of them.
     pub fn new(folder: &Path) -> Self {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let plain = |c: char| {
-            if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }
-        };
-        let host: String = host.chars().map(plain).take(32).collect();
-        // The pid is used again one day; the start time tells its users apart.
-        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        let started = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19)).unwrap_or("0");
-        let name = format!("{host}-{}-{started}.jsonl", std::process::id());
+        let name = format!("{}.jsonl", controller_name());
         Self { folder: folder.to_owned(), name, file: None, told: false }
     }
 
@@ -71,7 +64,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut sink = EventsFile::new(&folder.path().join("events"));
         sink.take(&Event::Stopping { halt: Halt::NoDies });
-        sink.take(&Event::SweepEnded { finished: 1, failed: 0, left: 0, wall_sec: 0.5 });
+        sink.take(&Event::SweepEnded { finished: 1, failed: 0, left: 0, here: 1, elsewhere: 0, wall_sec: 0.5 });
         let files: Vec<_> = std::fs::read_dir(folder.path().join("events")).unwrap().collect();
         assert_eq!(files.len(), 1);
         let name = files[0].as_ref().unwrap().file_name().into_string().unwrap();

@@ -10,7 +10,10 @@ use crate::run::{Outcome, Row, RunId};
 use crate::settings::Settings;
 
 /// Raised whenever a message changes; both sides must have the same.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+
+/// Exit status of a worker that does not hear of its controller any more. Nobody is to blame for it.
+pub const ORPHANED: i32 = 3;
 
 /// Which attempt, and in which slot of the worker: what makes a late or stray message recognisable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -74,8 +77,11 @@ pub enum ToWorker {
         /// The attempt.
         place: Place,
     },
-    /// Leave as soon as no attempt is left; assign nothing any more.
+    /// Leave as soon as no attempt is left; nothing is assigned any more.
     Shutdown,
+    /// The controller lives. Sent all the time: a worker that does not hear of its controller for too long saves what it has in
+    /// hand and leaves.
+    Beat,
 }
 
 /// How far an attempt is, once a second.

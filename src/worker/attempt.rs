@@ -10,9 +10,10 @@ use super::heart::Heart;
 use super::link::{Errors, Link};
 use super::saving::{self, Saving};
 use super::train::Trainers;
+use super::vigil::Vigil;
 use super::{Order, WorkerError};
 use crate::event::{Cause, Failure, Phase};
-use crate::protocol::{Assignment, End, FromWorker, Place, ToWorker};
+use crate::protocol::{Assignment, End, FromWorker, ORPHANED, Place, ToWorker};
 use crate::store::StoreError;
 use crate::trainer::Progress;
 
@@ -21,6 +22,7 @@ pub(super) struct Bench<'a, T> {
     pub(super) link: &'a Link,
     pub(super) heart: &'a Heart,
     pub(super) errors: &'a Errors,
+    pub(super) vigil: &'a Vigil,
     pub(super) trainers: T,
 }
 
@@ -59,7 +61,7 @@ impl<T: Trainers> Bench<'_, T> {
         let place = assignment.place;
         self.heart.begin(place);
         let mut attempt = Attempt { link: self.link, heart: self.heart, place, end: None };
-        let mut orders = Orders { inbox, place, after: After::GoOn, error: None };
+        let mut orders = Orders { inbox, vigil: self.vigil, place, after: After::GoOn, error: None };
         let end = catch_unwind(AssertUnwindSafe(|| self.steps(assignment, &mut orders)));
         if let Err(error) = self.errors.back() {
             eprintln!("diesweep worker: standard error cannot be restored: {error}");
@@ -70,6 +72,10 @@ impl<T: Trainers> Bench<'_, T> {
             Err(panic) => End::Failed { failure: Failure::new(Cause::Bug, panic_message(panic.as_ref())) },
         });
         drop(attempt);
+        if self.vigil.is_alone() {
+            // What could be saved is saved.
+            std::process::exit(ORPHANED);
+        }
         orders.error.map_or(Ok(orders.after), Err)
     }
 
@@ -126,6 +132,7 @@ impl<T: Trainers> Bench<'_, T> {
 /// The controller's orders as an attempt sees them between two steps.
 struct Orders<'a> {
     inbox: &'a Receiver<Order>,
+    vigil: &'a Vigil,
     place: Place,
     after: After,
     error: Option<WorkerError>,
@@ -134,11 +141,14 @@ struct Orders<'a> {
 impl Orders<'_> {
     /// Whether the attempt is to stop now.
     fn stop(&mut self) -> bool {
+        if self.vigil.is_alone() {
+            return true;
+        }
         loop {
             match self.inbox.try_recv() {
                 Ok(Ok(ToWorker::Cancel { place })) if place == self.place => return true,
                 // It crossed the end of an earlier attempt.
-                Ok(Ok(ToWorker::Cancel { .. })) => {}
+                Ok(Ok(ToWorker::Cancel { .. } | ToWorker::Beat)) => {}
                 Ok(Ok(ToWorker::Shutdown)) => self.after = After::Leave,
                 Ok(Ok(ToWorker::Assign { .. })) => {
                     self.error = Some(WorkerError::Nonsense("an attempt for a lane that is not free"));

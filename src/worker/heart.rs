@@ -83,6 +83,11 @@ impl Heart {
         self.state().as_ref().and_then(|state| state.step)
     }
 
+    /// Whether no attempt is in hand.
+    pub(super) fn is_idle(&self) -> bool {
+        self.state().is_none()
+    }
+
     /// No attempt is in hand any more.
     pub(super) fn end(&self) {
         *self.state() = None;

@@ -1,7 +1,8 @@
 //! A worker: one process, pinned to one die, that trains the attempts its controller assigns.
 //!
 //! It goes from run to run with its corpora open. It never outlives its controller: the kernel kills it when the
-//! controller's thread that started it ends, and it leaves by itself at the end of its input.
+//! controller's thread that started it ends, and it leaves by itself at the end of its input, or when it has not heard of its
+//! controller for too long: by then another one may take its run over.
 
 mod attempt;
 mod bind;
@@ -12,9 +13,11 @@ mod saving;
 #[cfg(debug_assertions)]
 mod scripted;
 mod train;
+mod vigil;
 
 use std::io::BufReader;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
 
@@ -25,9 +28,10 @@ pub use link::Link;
 pub use scripted::Scripted;
 pub use train::{Train, Trainers};
 
-use crate::protocol::{FromWorker, Hello, Lines, ToWorker, VERSION, WireError};
+use crate::protocol::{FromWorker, Hello, Lines, ORPHANED, ToWorker, VERSION, WireError};
 use attempt::{After, Bench};
 use heart::Heart;
+use vigil::Vigil;
 
 /// What a worker is started with.
 #[derive(Clone, Debug)]
@@ -38,6 +42,8 @@ pub struct Options {
     pub cores: Vec<usize>,
     /// Process that must be its parent.
     pub parent: u32,
+    /// Longest silence of the controller.
+    pub patience: Duration,
 }
 
 /// A worker cannot work.
@@ -73,7 +79,8 @@ pub fn serve<T: Trainers>(
     make: impl FnOnce(&Arc<Link>) -> Result<T, crate::event::Failure>,
 ) -> Result<(), WorkerError> {
     bind::to_parent(options.parent)?;
-    let (link, input, errors) = link::take_over().map_err(WorkerError::Descriptors)?;
+    let vigil = Arc::new(Vigil::new(options.patience));
+    let (link, input, errors) = link::take_over(Arc::clone(&vigil)).map_err(WorkerError::Descriptors)?;
     let link = Arc::new(link);
     let cores = bind::to_cores(&options.cores)?;
     let trainers = make(&link).map_err(WorkerError::Trainers)?;
@@ -90,12 +97,14 @@ pub fn serve<T: Trainers>(
     });
     let heart = Arc::new(Heart::default());
     heart::start(Arc::clone(&heart), Arc::clone(&link)).map_err(WorkerError::Thread)?;
+    vigil::start(Arc::clone(&vigil), Arc::clone(&heart)).map_err(WorkerError::Thread)?;
     let (orders, inbox) = crossbeam_channel::unbounded();
+    let listener = Arc::clone(&vigil);
     std::thread::Builder::new()
         .name("orders".to_owned())
-        .spawn(move || read(input, &orders))
+        .spawn(move || read(input, &orders, &listener))
         .map_err(WorkerError::Thread)?;
-    work(&mut Bench { link: &link, heart: &heart, errors: &errors, trainers }, &inbox)
+    work(&mut Bench { link: &link, heart: &heart, errors: &errors, vigil: &vigil, trainers }, &inbox)
 }
 
 /// Trains what is assigned, one attempt after the other.
@@ -106,8 +115,8 @@ fn work<T: Trainers>(bench: &mut Bench<'_, T>, inbox: &Receiver<Order>) -> Resul
                 After::GoOn => {}
                 After::Leave => return Ok(()),
             },
-            // It crossed the attempt's end.
-            Ok(Ok(ToWorker::Cancel { .. })) => {}
+            // It crossed the attempt's end; a beat was heard where it was read.
+            Ok(Ok(ToWorker::Cancel { .. } | ToWorker::Beat)) => {}
             Ok(Ok(ToWorker::Shutdown)) => return Ok(()),
             Ok(Err(error)) => return Err(error.into()),
             Err(_) => return Err(WorkerError::Nonsense("the orders ended")),
@@ -120,11 +129,13 @@ type Order = Result<ToWorker, WireError>;
 
 /// Passes the controller's messages on. At the end of input the controller is gone, and so is the use of this
 /// process: it ends here and now, in whatever its other threads are.
-fn read(input: std::fs::File, orders: &Sender<Order>) {
+fn read(input: std::fs::File, orders: &Sender<Order>, vigil: &Vigil) {
     let mut lines = Lines::new(BufReader::new(input));
     loop {
         match lines.read::<ToWorker>() {
+            Ok(Some(ToWorker::Beat)) => vigil.hear(),
             Ok(Some(order)) => {
+                vigil.hear();
                 // The main thread takes orders as long as the process lives.
                 let _ = orders.send(Ok(order));
             }
@@ -137,6 +148,3 @@ fn read(input: std::fs::File, orders: &Sender<Order>) {
         }
     }
 }
-
-/// Exit status of a worker whose controller is gone.
-const ORPHANED: i32 = 3;

@@ -1,5 +1,6 @@
 //! Orders of events that matter, with no process and no disk: a stage on which a test plays the world.
 
+mod others;
 mod runs;
 mod stops;
 mod workers;
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::controller::clerk::{Claim, Claimed, LedgerError, Publication};
+use crate::controller::clerk::{Claim, Claimed, LedgerError, Publication, Published, Seen, Tended};
 use crate::controller::effects::{Effects, Input, WorkerId};
 use crate::controller::halt::Conclusion;
 use crate::controller::handle::handle;
@@ -41,6 +42,8 @@ struct Recorded {
     killed: Vec<WorkerId>,
     claims: VecDeque<usize>,
     released: Vec<usize>,
+    rounds: Vec<Vec<usize>>,
+    given_up: Vec<usize>,
     noted: Vec<u32>,
     publications: Vec<Publication>,
     events: Vec<Event>,
@@ -64,6 +67,12 @@ impl Effects for Recorded {
     }
     fn claim(&mut self, run: usize) {
         self.claims.push_back(run);
+    }
+    fn tend(&mut self, others: Vec<usize>) {
+        self.rounds.push(others);
+    }
+    fn give_up(&mut self, run: usize) {
+        self.given_up.push(run);
     }
     fn release(&mut self, run: usize, _: Claim) {
         self.released.push(run);
@@ -155,7 +164,7 @@ impl Stage {
 
     fn publish_all(&mut self) {
         for publication in std::mem::take(&mut self.fx.publications) {
-            self.put(Input::Published(publication.run, Ok(())));
+            self.put(Input::Published(publication.run, Ok(Published::Done { differs: None })));
         }
     }
 

@@ -108,7 +108,7 @@ fn a_claim_that_is_answered_after_the_signal_is_given_back() {
         let claim = Claim { attempt: 1, folder: PathBuf::from("/nowhere") };
         stage.put(Input::Claimed(run, Ok(Claimed::Ours(claim))));
     }
-    assert_eq!(stage.fx.released, [0, 1]);
+    assert_eq!(stage.fx.released, [0]);
     assert_eq!(stage.state.conclusion().map(|conclusion| conclusion.exit_code()), Some(130));
 }
 
@@ -130,18 +130,4 @@ fn a_full_disk_stops_the_sweep_and_loses_nothing() {
     stage.end(worker, End::Failed { failure: Failure::new(Cause::Disk, "log.csv: no space left") });
     assert_eq!(stage.failures(), [(Cause::Disk, true)]);
     assert!(stage.state.stop.is_some());
-}
-
-#[test]
-fn runs_of_others_are_left_to_them() {
-    let mut stage = Stage::bare(2);
-    stage.put(Input::Tick);
-    let claims: Vec<usize> = stage.fx.claims.drain(..).collect();
-    assert_eq!(claims, [0, 1]);
-    stage.put(Input::Claimed(0, Ok(Claimed::Finished)));
-    stage.put(Input::Claimed(1, Ok(Claimed::Elsewhere { holder: "a host".into() })));
-    let worker = stage.last_worker();
-    stage.gone(worker, Exit::Status(0));
-    let conclusion = stage.state.conclusion().unwrap();
-    assert_eq!(conclusion.exit_code(), 75);
 }
