@@ -7,4 +7,5 @@ mod faults;
 mod harness;
 mod output;
 mod resume;
+mod shared;
 mod signals;
