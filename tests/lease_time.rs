@@ -67,11 +67,11 @@ fn a_stopped_controller_loses_its_workers_after_20_s_and_its_runs_after_60() {
     println!("workers left after {left:?}, runs were taken over after {took:?}");
     // Its last beat may be up to 10 s older than the stop.
     assert!((STANDING - Duration::from_secs(11)..=AT_MOST).contains(&took), "taken over after {took:?}");
+    other.end().0.assert_code(0);
     stopped.signal(Signal::CONT);
     let (stopped, _) = stopped.end();
     stopped.assert_code(0);
     assert!(!stopped.stdout().contains("\"run_finished\""), "{}", stopped.stdout());
-    other.end().0.assert_code(0);
     sweep.assert_each_once(6);
     sweep.assert_same_tables(&undisturbed(1500));
 }

@@ -1,7 +1,7 @@
 //! The controller's ledger, kept in a results folder.
 
 use crate::controller::{Claim, Claimed, Ledger, LedgerError, Publication, Published, Seen, Tended};
-use crate::event::{Failure, rfc3339};
+use crate::event::{Cause, Failure, rfc3339};
 use crate::plan::PlannedRun;
 use crate::store::{self, Attempt, AttemptFailure, Execution, Look, Results, StoreError, host_name};
 
@@ -26,7 +26,9 @@ impl Ledger for FolderLedger {
             }
             Ok(store::Claim::Finished(result)) => Ok(Claimed::Finished(Box::new(result.outcome))),
             Ok(store::Claim::Elsewhere { holder }) => Ok(Claimed::Elsewhere { holder }),
-            Err(error) if error.concerns_one_run() => Ok(Claimed::Unusable { message: error.full_text() }),
+            Err(error) if error.concerns_one_run() => {
+                Ok(Claimed::Unusable { failure: Failure::new(Cause::Disk, error.full_text()) })
+            }
             Err(error) => Err(ledger_error(error)),
         }
     }

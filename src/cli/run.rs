@@ -174,7 +174,9 @@ fn run(args: &RunArgs) -> Result<Conclusion, RunError> {
     let (plan, ledger) = (Arc::new(plan), Arc::new(FolderLedger { results: opened.results }));
     let summary = train(args, &plan, &finished, &dies, &ledger)?;
     // What is left is free before the tables are made.
-    ledger.results.give_all_back()?;
+    if let Err(error) = ledger.results.give_all_back() {
+        eprintln!("warning: {}; runs in hand are free when others know that this process has ended", error.full_text());
+    }
     let compared = if summary.at_once { Ok(()) } else { compare(args, &plan, &ledger.results) };
     // Where the tables cannot be written, the runs that are left are left all the same.
     say_how_to_go_on(&summary);
@@ -219,9 +221,9 @@ fn say_who_is_there(others: &[ControllerView]) {
     for other in others {
         let who = other.holder.as_ref().map_or_else(|| other.name.clone(), ToString::to_string);
         eprintln!("note: {who} works on this folder too, or did not end in order: runs are shared");
-        if other.holder.as_ref().is_some_and(|holder| holder.host == host_name()) {
-            eprintln!("note: controllers on one host share its cores; --dies and taskset divide them");
-        }
+    }
+    if others.iter().any(|other| other.holder.as_ref().is_some_and(|holder| holder.host == host_name())) {
+        eprintln!("note: controllers on one host share its cores; --dies and taskset divide them");
     }
 }
 

@@ -44,7 +44,7 @@ pub enum Claimed {
     /// The run cannot be attempted, for a reason that concerns no other run and that waiting does not mend.
     Unusable {
         /// Why: names the path.
-        message: String,
+        failure: Failure,
     },
 }
 

@@ -62,8 +62,7 @@ impl State {
                 fx.announce(Event::RunElsewhere { run: self.run(run).id, holder: holder.clone() });
                 self.set(run, RunState::Elsewhere { holder });
             }
-            Ok(Claimed::Unusable { message }) => {
-                let failure = Failure::new(Cause::Disk, message);
+            Ok(Claimed::Unusable { failure }) => {
                 self.set(run, RunState::Failed(failure.clone()));
                 let (id, label) = (self.run(run).id, self.run(run).label());
                 fx.announce(Event::RunFailed { run: id, label, attempts: 0, failure });

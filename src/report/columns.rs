@@ -19,6 +19,7 @@ pub const VOLATILE: [&str; 13] = [
     "started",
     "ended",
     "log_digest",
+    "file_digest",
 ];
 
 /// A table in the making, as CSV.

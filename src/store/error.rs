@@ -48,6 +48,9 @@ pub enum StoreError {
         /// What is wrong with it.
         why: String,
     },
+    /// The folder of this user on this host cannot be trusted.
+    #[error("{} is not this user's alone", .0.display())]
+    NotOurs(PathBuf),
     /// A log is not whole.
     #[error("{} is not a whole log: {why}", path.display())]
     BrokenLog {
@@ -73,7 +76,11 @@ impl StoreError {
         match self {
             Self::Io { path, source, .. } => odd.contains(&source.kind()) && is_in_run(path),
             Self::NotAFolder(path) | Self::BrokenLog { path, .. } => is_in_run(path),
-            Self::OtherSweep { .. } | Self::Foreign { .. } | Self::NoPlan(_) | Self::BadPlan { .. } => false,
+            Self::NotOurs(_)
+            | Self::OtherSweep { .. }
+            | Self::Foreign { .. }
+            | Self::NoPlan(_)
+            | Self::BadPlan { .. } => false,
         }
     }
 

@@ -97,11 +97,13 @@ impl View {
         } else {
             None
         };
-        let state = match last_failure(&paths)? {
-            Some((attempt, failure)) => RunState::Failed { attempt, failure },
-            None => RunState::Unfinished,
-        };
-        Ok((state, warning))
+        Ok(match last_failure(&paths) {
+            Ok(Some((attempt, failure))) => (RunState::Failed { attempt, failure }, warning),
+            Ok(None) => (RunState::Unfinished, warning),
+            // It is told again, and the run fails, when it is claimed.
+            Err(error) if error.concerns_one_run() => (RunState::Unfinished, Some(error.full_text())),
+            Err(error) => return Err(error),
+        })
     }
 
     /// The result.json that is there, held against its run and log; the inner error says what does not fit.

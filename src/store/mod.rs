@@ -19,6 +19,7 @@
 mod attempt;
 mod changes;
 mod checkpoints;
+mod die_claim;
 mod durable;
 mod error;
 mod history;
@@ -34,6 +35,7 @@ mod view;
 pub use attempt::{Attempt, Published};
 pub use changes::PlanChange;
 pub use checkpoints::{checkpoint_file, earlier_checkpoints, final_weights};
+pub use die_claim::{DieClaim, DieClaimed};
 pub use error::StoreError;
 pub use history::measured_speed;
 pub use holder::{Holder, controller_name, host_name};

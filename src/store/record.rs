@@ -45,7 +45,7 @@ pub struct StoredResult {
     pub log_digest: String,
     /// blake3 of the file's bytes with zeros in place of these 64 digits, so that a change of any byte is seen; zeros
     /// in a result that is not written yet.
-    digest: String,
+    file_digest: String,
 }
 
 /// What stands in place of a digest while it is computed.
@@ -60,25 +60,25 @@ impl StoredResult {
             outcome: outcome.clone(),
             execution: execution.clone(),
             log_digest: blake3::hash(log).to_string(),
-            digest: NO_DIGEST.to_owned(),
+            file_digest: NO_DIGEST.to_owned(),
         }
     }
 
     /// The file, and this result sealed with the file's digest.
     pub(super) fn seal(self, path: &Path) -> Result<(Self, Vec<u8>), StoreError> {
         let open = to_json(&self, path)?;
-        let sealed = Self { digest: blake3::hash(&open).to_string(), ..self };
+        let sealed = Self { file_digest: blake3::hash(&open).to_string(), ..self };
         let json = to_json(&sealed, path)?;
         Ok((sealed, json))
     }
 
     /// Whether the bytes that this was read from have the digest that stands in them.
     fn is_sealed(&self, bytes: &[u8]) -> bool {
-        let digest = self.digest.as_bytes();
+        let digest = self.file_digest.as_bytes();
         let Some(at) = bytes.windows(NO_DIGEST.len()).rposition(|window| window == digest) else { return false };
         let mut open = bytes.to_vec();
         open[at..at + NO_DIGEST.len()].copy_from_slice(NO_DIGEST.as_bytes());
-        *blake3::hash(&open).to_hex() == *self.digest
+        *blake3::hash(&open).to_hex() == *self.file_digest
     }
 
     /// Whether an attempt's outcome is this one but for its speed.

@@ -1,6 +1,5 @@
 //! What is printed, written and returned.
 
-
 use crate::harness::{Sweep, watchdog};
 
 #[test]

@@ -165,7 +165,10 @@ fn workers_hear_of_their_controller_and_a_failing_beat_is_told_once() {
 fn a_run_that_cannot_be_attempted_fails_alone() {
     let mut stage = Stage::bare(2);
     stage.put(Input::Tick);
-    stage.put(Input::Claimed(0, Ok(Claimed::Unusable { message: "lease.4: Is a directory".into() })));
+    stage.put(Input::Claimed(
+        0,
+        Ok(Claimed::Unusable { failure: Failure::new(Cause::Disk, "lease.4: Is a directory") }),
+    ));
     assert_eq!(count(&stage, |event| matches!(event, Event::RunFailed { attempts: 0, .. })), 1);
     assert!(stage.state.stop.is_none());
     assert_eq!(stage.fx.claims.back(), Some(&1));

@@ -108,7 +108,7 @@ fn a_claim_that_is_answered_after_the_signal_is_given_back() {
         let claim = Claim { attempt: 1, folder: PathBuf::from("/nowhere") };
         stage.put(Input::Claimed(run, Ok(Claimed::Ours(claim))));
     }
-    assert_eq!(stage.fx.released, [0]);
+    assert_eq!(stage.fx.released, [0, 1]);
     assert_eq!(stage.state.conclusion().map(|conclusion| conclusion.exit_code()), Some(130));
 }
 
