@@ -261,7 +261,7 @@ fn train(
         });
     }
     let options = Options {
-        cores: dies.cores.clone(),
+        dies: dies.specs(),
         launch: launch(args),
         limits: Limits {
             stop_grace: args.stop_grace,

@@ -19,7 +19,7 @@ mod work;
 mod workers;
 
 pub use clerk::{Claim, Claimed, Ledger, LedgerError, Publication, Published, Seen, Tended};
-pub use dies::{CpuDies, DiesError};
+pub use dies::{CpuDies, DieSpec, DiesError, GpuPin};
 pub use halt::{Conclusion, Summary};
 pub use live::{ControllerError, Options, run};
 pub use process::{Exit, Launch};

@@ -22,6 +22,7 @@ pub use corpus::open as open_corpus;
 pub use fault::{Fault, Span};
 pub use names::is_plain;
 pub use notes::power;
+pub use order::{ShapeKey, shape_key};
 
 use std::path::PathBuf;
 

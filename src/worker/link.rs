@@ -69,7 +69,7 @@ impl Link {
                 return;
             }
             if fault::write_all(&mut *out, FileKind::Protocol, part).is_err() {
-                std::process::exit(ORPHANED);
+                std::process::exit(ORPHANED.into());
             }
         }
     }

@@ -87,7 +87,7 @@ pub(super) fn start(vigil: Arc<Vigil>, heart: Arc<Heart>) -> std::io::Result<()>
         if !heart.is_idle() {
             sleep_until(since_boot() + vigil.patience / 2);
         }
-        std::process::exit(ORPHANED);
+        std::process::exit(ORPHANED.into());
     };
     std::thread::Builder::new().name("vigil".to_owned()).spawn(keep).map(drop)
 }

@@ -5,6 +5,7 @@
 
 mod faults;
 mod harness;
+mod lanes;
 mod output;
 mod resume;
 mod shared;

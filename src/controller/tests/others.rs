@@ -137,7 +137,7 @@ fn a_claim_ahead_that_is_lost_is_taken_back() {
 fn a_worker_that_did_not_hear_of_this_controller_is_no_failure() {
     let mut stage = Stage::ready(1, 1);
     let worker = stage.last_worker();
-    stage.gone(worker, Exit::Status(crate::protocol::ORPHANED));
+    stage.gone(worker, Exit::Status(crate::protocol::ORPHANED.into()));
     assert!(stage.failures().is_empty());
     assert_eq!(count(&stage, |event| matches!(event, Event::WorkerLeft { .. })), 1);
     assert_eq!(count(&stage, |event| matches!(event, Event::AttemptAbandoned { .. })), 1);
