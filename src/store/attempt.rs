@@ -162,7 +162,6 @@ impl Results {
     }
 
     /// Publishes, unless there is a result that holds together; whether it did, and the result that counts.
-
     fn publish_first(
         &self,
         run: &PlannedRun,
