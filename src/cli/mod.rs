@@ -9,6 +9,7 @@ pub mod kernels;
 mod ledger;
 mod parity;
 pub mod plan;
+mod refresh;
 mod report;
 mod run;
 mod worker;
