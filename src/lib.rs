@@ -31,6 +31,7 @@ pub mod settings;
 pub mod stats;
 pub mod store;
 pub mod sweep;
+pub mod torture;
 pub mod trainer;
 pub mod worker;
 

@@ -12,6 +12,7 @@ pub mod plan;
 mod refresh;
 mod report;
 mod run;
+mod torture;
 mod worker;
 
 use std::io::Write;
@@ -40,6 +41,8 @@ enum Command {
     Kernels(kernels::KernelsArgs),
     #[command(hide = true)]
     Bench(bench::BenchArgs),
+    #[command(hide = true)]
+    Torture(torture::TortureArgs),
     /// Trains what its controller assigns.
     #[command(hide = true)]
     Worker(worker::WorkerArgs),
@@ -56,6 +59,7 @@ pub fn main() -> ExitCode {
         Command::Diff(args) => diff::run(args),
         Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Worker(args) => worker::main(&args),
+        Command::Torture(args) => torture::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Parity(args) => parity::run(&args),
     }

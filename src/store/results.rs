@@ -8,11 +8,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::changes::{self, PlanChange};
+use super::checkpoints::remove_checkpoints_in;
 use super::durable;
 use super::error::{Context, StoreError};
 use super::holder::controller_name;
-use super::layout::{FIRST_NAMES, Layout, id_of_folder};
-use super::lease::{Claims, ControllerView, LeaseTerms};
+use super::layout::{FIRST_NAMES, Layout, RunPaths, id_of_folder};
+use super::lease::{Claims, ControllerView, LeaseTerms, remove_dead_leases};
 use super::view::View;
 use crate::fault::{self, Moment};
 use crate::plan::{CorpusInfo, Plan};
@@ -85,7 +86,7 @@ impl Results {
         let old = read_plan(&layout, plan)?;
         let change = old.as_ref().map_or_else(PlanChange::default, |old| changes::compare(old, plan));
         let view = View::of(layout.clone())?;
-        let others = clear_up(&view, name)?;
+        let others = clear_up(&view, name, plan.options.keep_checkpoints)?;
         write_if_changed(&layout.sweep_toml(), sweep_toml.as_bytes())?;
         write_if_changed(&layout.plan(), &to_json(plan, &layout.plan())?)?;
         let keep_checkpoints = plan.options.keep_checkpoints;
@@ -180,28 +181,41 @@ fn foreign_entry(dir: &Path) -> Result<Option<String>, StoreError> {
 
 /// Removes what dead controllers left: their beats, and files that they had half-written. The controllers that live beside the one
 /// of this name are given back.
-fn clear_up(view: &View, name: &str) -> Result<Vec<ControllerView>, StoreError> {
+fn clear_up(view: &View, name: &str, keep_checkpoints: bool) -> Result<Vec<ControllerView>, StoreError> {
     let (dead, living): (Vec<_>, Vec<_>) = view.controllers()?.into_iter().partition(|controller| controller.dead);
     let lives = |nonce: &str| living.iter().any(|controller| controller.name.ends_with(nonce));
     let layout = view.layout();
     durable::remove_stale(layout.dir(), &lives)?;
     durable::remove_stale(&layout.controllers(), &lives)?;
-    remove_stale_of_runs(layout, &lives)?;
+    remove_stale_of_runs(layout, keep_checkpoints, &lives)?;
     for controller in dead {
         durable::remove_if_there(&layout.beat(&controller.name))?;
     }
     Ok(living.into_iter().filter(|controller| controller.name != name).collect())
 }
 
-/// Removes what killed processes left half-written in the runs' folders.
-fn remove_stale_of_runs(layout: &Layout, lives: &dyn Fn(&str) -> bool) -> Result<(), StoreError> {
+/// Removes what killed processes left half-written in the runs' folders, and leases and checkpoints of runs that have a result: whoever
+/// published it was killed before it could.
+fn remove_stale_of_runs(
+    layout: &Layout,
+    keep_checkpoints: bool,
+    lives: &dyn Fn(&str) -> bool,
+) -> Result<(), StoreError> {
     let runs = layout.runs();
     for entry in fs::read_dir(&runs).context("read", &runs)? {
         let name = entry.context("read", &runs)?.file_name();
         if id_of_folder(&name.to_string_lossy()).is_some() {
-            match durable::remove_stale(&runs.join(name), lives) {
-                Err(error) if error.concerns_one_run() => {} // told when the run is claimed
+            let run = RunPaths::new(runs.join(name));
+            match durable::remove_stale(run.dir(), lives) {
+                Err(error) if error.concerns_one_run() => continue, // told when the run is claimed
                 done => done?,
+            }
+            if !run.result().exists() {
+                continue;
+            }
+            remove_dead_leases(&run)?;
+            if !keep_checkpoints {
+                remove_checkpoints_in(run.dir())?;
             }
         }
     }

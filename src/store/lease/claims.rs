@@ -199,6 +199,24 @@ impl Claims {
     }
 }
 
+/// Removes the leases of a run that has its result, where whoever published it was killed before it could.
+pub(in crate::store) fn remove_dead_leases(paths: &RunPaths) -> Result<(), StoreError> {
+    match highest(paths)? {
+        Some((_, Content::Lease(lease))) if lease.process.is_provably_dead(&Holder::this_process()) => {
+            remove_all(paths)
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn remove_all(paths: &RunPaths) -> Result<(), StoreError> {
+    // The highest last: until then it says whose the run was.
+    for number in numbers(paths)? {
+        durable::remove_if_there(&paths.lease(number))?;
+    }
+    Ok(())
+}
+
 impl Results {
     /// Claims a run, and begins an attempt at it. A run that this controller holds already gets another attempt.
     ///
@@ -314,11 +332,7 @@ impl Results {
 
     /// Removes the leases of a run that has its result, which is what keeps others from it from now on.
     pub(in crate::store) fn remove_leases(&self, run: &PlannedRun) -> Result<(), StoreError> {
-        let paths = self.run_paths(run);
-        // The highest last: until then it says whose the run was.
-        for number in numbers(&paths)? {
-            durable::remove_if_there(&paths.lease(number))?;
-        }
+        remove_all(&self.run_paths(run))?;
         self.claims.forget(run.id);
         Ok(())
     }

@@ -13,7 +13,7 @@ mod rules;
 mod tests;
 mod view;
 
-pub(super) use claims::Claims;
 pub use claims::{Claim, Look, Lost};
+pub(super) use claims::{Claims, remove_dead_leases};
 pub use rules::LeaseTerms;
 pub use view::{ControllerView, LeaseState, LeaseView};
