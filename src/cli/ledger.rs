@@ -1,17 +1,32 @@
 //! The controller's ledger, kept in a results folder.
 
+use std::collections::HashMap;
+
+use super::past;
 use crate::controller::{Claim, Claimed, Ledger, LedgerError, Publication, Published, Seen, Tended};
 use crate::event::{Cause, Failure, rfc3339};
 use crate::plan::PlannedRun;
+use crate::run::RunId;
 use crate::store::{self, Attempt, AttemptFailure, Execution, Look, Results, StoreError, host_name};
 
 /// Claims and publishes in a results folder, beside any number of other controllers.
 pub(super) struct FolderLedger {
     pub(super) results: Results,
+    /// Attempts of runs that had failed when this controller began.
+    pub(super) failed_before: HashMap<RunId, u32>,
+}
+
+impl FolderLedger {
+    /// Why another controller has given a run up since this one began.
+    fn given_up(&self, run: &PlannedRun) -> Result<Option<Failure>, StoreError> {
+        let before = self.failed_before.get(&run.id).copied().unwrap_or(0);
+        let failure = self.results.failure(run)?.filter(|(attempt, failure)| *attempt > before && failure.for_good);
+        Ok(failure.map(|(_, failure)| past::recorded(&failure)))
+    }
 }
 
 fn ledger_error(error: StoreError) -> LedgerError {
-    LedgerError { message: error.full_text() }
+    LedgerError { message: error.full_text(), full: error.is_disk_full() }
 }
 
 fn attempt(claim: &Claim) -> Attempt {
@@ -20,6 +35,9 @@ fn attempt(claim: &Claim) -> Attempt {
 
 impl Ledger for FolderLedger {
     fn claim(&self, run: &PlannedRun) -> Result<Claimed, LedgerError> {
+        if let Ok(Some(failure)) = self.given_up(run) {
+            return Ok(Claimed::Unusable { failure });
+        }
         match self.results.claim(run) {
             Ok(store::Claim::Ours(attempt)) => {
                 Ok(Claimed::Ours(Claim { attempt: attempt.number, folder: attempt.folder }))
@@ -63,16 +81,21 @@ impl Ledger for FolderLedger {
         Ok(Tended { lost, seen })
     }
 
-    fn failed(&self, claim: &Claim, failure: &Failure) {
+    fn failed(&self, claim: &Claim, failure: &Failure, for_good: bool) {
         let record = AttemptFailure {
             cause: failure.cause.to_string(),
             message: failure.message.clone(),
             ended: rfc3339(crate::clock::now()),
+            for_good,
         };
         if let Err(error) = self.results.record_failure(&attempt(claim), &record) {
             // The failure itself is told to the user in any case.
             eprintln!("warning: {}", error.full_text());
         }
+    }
+
+    fn room_for(&self, bytes: u64) -> Result<(), LedgerError> {
+        self.results.room_for(bytes).map_err(ledger_error)
     }
 
     fn publish(&self, run: &PlannedRun, publication: &Publication) -> Result<Published, LedgerError> {

@@ -39,8 +39,9 @@ pub(super) fn handle(state: &mut State, now: Instant, input: Input, fx: &mut dyn
             }
         }
         Input::Claimed(run, answer) => state.claimed(run, answer, now, fx),
-        Input::Published(run, answer) => state.published(run, answer, now, fx),
         Input::Tended(answer) => state.tended(answer, fx),
+        Input::Published(publication, answer) => state.published(*publication, answer, now, fx),
+        Input::Probed(answer) => state.probed(answer, now, fx),
         Input::Signal(signal) => state.signalled(signal, now, fx),
         Input::Tick => state.tick(now, fx),
     }
@@ -58,9 +59,12 @@ impl State {
             return;
         }
         self.tell_of_waiting(fx);
-        self.claim_more(fx);
-        self.start_workers(now, fx);
-        self.assign(fx);
+        self.wake(now);
+        if self.pause.is_none() {
+            self.claim_more(fx);
+            self.start_workers(now, fx);
+            self.assign(fx);
+        }
         if self.dies.iter().all(|die| matches!(die.state, DieState::Aside)) {
             self.halt(Halt::NoDies, now, fx);
         }
@@ -84,6 +88,7 @@ impl State {
         }
         fx.announce(Event::Stopping { halt: halt.clone() });
         self.stop = Some(Stop { halt, since: now, at_once: false });
+        self.drop_stuck();
         while let Some((run, claim)) = self.ready.pop_back() {
             self.give_back(run, claim, fx);
         }
@@ -127,6 +132,12 @@ impl State {
             }
         }
         self.tend(now, fx);
+        self.look_for_room(now, fx);
+        if let Some(limit) = self.limits.time_limit
+            && now >= limit.stop_at
+        {
+            self.halt(Halt::TimeLimit { seconds: limit.given.as_secs() }, now, fx);
+        }
         for die in 0..self.dies.len() {
             self.watch(die, now, fx);
         }

@@ -125,7 +125,10 @@ impl State {
     fn lost(&mut self, id: RunId, holder: &str, fx: &mut dyn Effects) {
         let Some(run) = self.plan.runs.iter().position(|run| run.id == id) else { return };
         match self.runs[run].state {
-            RunState::Waiting => self.waiting.retain(|&waiting| waiting != run),
+            RunState::Waiting => {
+                self.waiting.retain(|&waiting| waiting != run);
+                self.resting.retain(|&(_, resting)| resting != run);
+            }
             RunState::Ready => {
                 while let Some(at) = self.ready.iter().position(|(ready, _)| *ready == run) {
                     let claim = self.ready.remove(at);

@@ -60,6 +60,12 @@ impl Holder {
         self.pid_namespace == here.pid_namespace && gone()
     }
 
+    /// Whether the process could be seen from the process `here`, and is not gone.
+    pub fn is_seen_from(&self, here: &Self) -> bool {
+        let in_sight = !here.boot.is_empty() && self.boot == here.boot && self.pid_namespace == here.pid_namespace;
+        in_sight && self.is_running()
+    }
+
     fn is_running(&self) -> bool {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw) else {
             return false;

@@ -61,6 +61,11 @@ impl Layout {
         self.controllers().join(format!("{controller}{BEAT_SUFFIX}"))
     }
 
+    /// The events of the controller of this name.
+    pub fn journal(&self, controller: &str) -> PathBuf {
+        self.events().join(format!("{controller}.jsonl"))
+    }
+
     /// The report for the browser.
     pub fn report(&self) -> PathBuf {
         self.dir.join("report.html")

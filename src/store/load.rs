@@ -87,6 +87,11 @@ impl View {
         Ok(self.check_result(run)?.ok())
     }
 
+    /// The failure on record of a run's last attempt, if that failed, and the attempt's number.
+    pub fn failure(&self, run: &PlannedRun) -> Result<Option<(u32, AttemptFailure)>, StoreError> {
+        last_failure(&self.run_paths(run))
+    }
+
     fn state(&self, run: &PlannedRun) -> Result<(RunState, Option<String>), StoreError> {
         let paths = self.run_paths(run);
         let warning = if paths.result().exists() {

@@ -22,8 +22,10 @@ mod checkpoints;
 mod die_claim;
 mod durable;
 mod error;
+mod glance;
 mod history;
 mod holder;
+mod journal;
 mod layout;
 mod lease;
 mod load;
@@ -39,6 +41,7 @@ pub use die_claim::{DieClaim, DieClaimed};
 pub use error::StoreError;
 pub use history::measured_speed;
 pub use holder::{Holder, controller_name, host_name};
+pub use journal::{Journal, ReadJournal, Record, read_journals};
 pub use layout::{Layout, RunPaths, TABLES, id_of_folder};
 pub use lease::{Claim, ControllerView, LeaseState, LeaseTerms, LeaseView, Look, Lost};
 pub use load::{Loaded, RunState};
@@ -48,6 +51,7 @@ pub use results::{Opened, Results};
 pub use view::View;
 
 pub(crate) use durable::{NewFile, remove_if_there, replace, sync};
+pub(crate) use error::Context;
 pub(crate) use log::rows_of;
 
 #[cfg(test)]

@@ -114,9 +114,9 @@ fn an_attempt_whose_lease_is_lost_is_cancelled_and_is_no_failure() {
 fn a_result_that_comes_after_the_lease_was_lost_is_not_published() {
     let (mut stage, worker) = shared();
     stage.finish(worker);
-    stage.fx.publications.clear();
+    let publication = stage.fx.publications.pop().unwrap();
     let answer = Published::LeaseLost { holder: "process 9 on k80".into(), differs: Some("the log".into()) };
-    stage.put(Input::Published(1, Ok(answer)));
+    stage.put(Input::Published(Box::new(publication), Ok(answer)));
     assert_eq!(count(&stage, |event| matches!(event, Event::RunFinished { .. })), 0);
     assert_eq!(count(&stage, |event| matches!(event, Event::LeaseLost { .. })), 1);
     assert_eq!(count(&stage, |event| matches!(event, Event::ResultDiffers { .. })), 1);
@@ -155,7 +155,7 @@ fn workers_hear_of_their_controller_and_a_failing_beat_is_told_once() {
     let rounds = stage.fx.rounds.len();
     assert_eq!(rounds, 1, "one at a time");
     for _ in 0..2 {
-        stage.put(Input::Tended(Err(LedgerError { message: "no space left".into() })));
+        stage.put(Input::Tended(Err(LedgerError { message: "no space left".into(), full: true })));
         stage.pass(1.0);
     }
     assert_eq!(count(&stage, |event| matches!(event, Event::BeatFailed { .. })), 1);
