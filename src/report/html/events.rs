@@ -41,6 +41,8 @@ pub(in crate::report) struct Controller {
     pub(super) from: i64,
     pub(super) to: i64,
     pub(super) bars: Vec<Bar>,
+    /// How many runs each die trains at once, where that is on record.
+    pub(super) lanes: BTreeMap<String, usize>,
 }
 
 /// A line of an events file.
@@ -84,8 +86,13 @@ fn controller(text: &str) -> Option<Controller> {
         let Some(now) = milliseconds(&time) else {
             continue;
         };
-        let controller =
-            controller.get_or_insert_with(|| Controller { started: time, from: now, to: now, bars: Vec::new() });
+        let controller = controller.get_or_insert_with(|| Controller {
+            started: time,
+            from: now,
+            to: now,
+            bars: Vec::new(),
+            lanes: BTreeMap::new(),
+        });
         controller.to = controller.to.max(now);
         let (at, end) = match event {
             Event::AttemptStarted { at, .. } => {
@@ -96,6 +103,11 @@ fn controller(text: &str) -> Option<Controller> {
                 Ending::Finished(_) => (at, End::Finished),
                 Ending::Diverged { .. } => (at, End::Diverged),
             },
+            Event::WorkerReady { die, lanes, .. } | Event::WorkerLanes { die, lanes, .. } => {
+                let known = controller.lanes.entry(die.to_string()).or_default();
+                *known = lanes.try_into().map_or(*known, |lanes: usize| lanes.max(*known));
+                continue;
+            }
             Event::AttemptFailed { at, failure, .. } => (at, End::Failed(failure)),
             Event::AttemptAbandoned { at } => (at, End::Abandoned),
             _ => continue,
@@ -140,7 +152,7 @@ fn from_results(plan: &Plan, loaded: &Loaded) -> Option<Controller> {
     let (from, started) = (first.from, (*started).clone());
     let bars: Vec<Bar> = bars.into_iter().map(|(bar, _)| bar).collect();
     let to = bars.iter().map(|bar| bar.to).max()?;
-    Some(Controller { started, from, to, bars })
+    Some(Controller { started, from, to, bars, lanes: BTreeMap::new() })
 }
 
 /// Milliseconds since 1970 of a stamp in UTC, `2026-11-30T19:48:14.250Z`; the fraction may be absent.
