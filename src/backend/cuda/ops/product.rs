@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use crate::arith::sums::PRODUCT_CHUNK;
 use crate::backend::cuda::kernel::{Declared, In, Kernel, Launch, LaunchError, Out, Parameter, Row, in_range, size};
 use crate::backend::cuda::memory::Block;
 
@@ -165,11 +166,14 @@ pub struct Batch {
     blocks: u32,
 }
 
-/// Blocks of a launch below which smaller tiles keep more of a die busy.
-const FEW_WIDE: u32 = 500;
-const FEW_MEDIUM: u32 = 400;
+/// Blocks of middling tiles that keep a die busy, where all sums are of one chunk, and where some are longer: those are few blocks' work
+/// for a long time, which small tiles share out. Measured on an H200 (`speed_of_products`).
+const BUSY_SHORT: u32 = 150;
+const BUSY_LONG: u32 = 450;
+/// Blocks of large tiles that do; they gain only where all sums are of one length.
+const BUSY_WIDE: u32 = 500;
 
-/// The largest tiles that keep a die busy with these products, of which the first of several terms counts.
+/// The tiles that are the fastest for these products.
 pub fn tiles_for(lanes: usize, members: &[Member]) -> Tiles {
     if !members.iter().all(Member::in_fours) {
         return Tiles::Odd;
@@ -178,9 +182,12 @@ pub fn tiles_for(lanes: usize, members: &[Member]) -> Tiles {
     let blocks = |tiles| -> u32 {
         members.iter().filter(|p| !p.further).map(|p| p.blocks_of(tiles)).sum::<u32>().saturating_mul(lanes)
     };
-    if blocks(Tiles::Wide) >= FEW_WIDE {
+    let sums = || members.iter().map(|p| p.shape[2]);
+    let longest = sums().max().unwrap_or(0);
+    let busy = if longest > PRODUCT_CHUNK as u32 { BUSY_LONG } else { BUSY_SHORT };
+    if sums().all(|k| k == longest) && blocks(Tiles::Wide) >= BUSY_WIDE {
         Tiles::Wide
-    } else if blocks(Tiles::Medium) >= FEW_MEDIUM {
+    } else if blocks(Tiles::Medium) >= busy {
         Tiles::Medium
     } else {
         Tiles::Small
