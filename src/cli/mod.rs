@@ -8,11 +8,16 @@ mod exact;
 pub mod kernels;
 mod ledger;
 mod parity;
+mod past;
 pub mod plan;
 mod refresh;
 mod report;
+mod resources;
 mod run;
+mod sample;
+mod status;
 mod torture;
+mod train;
 mod worker;
 
 use std::io::Write;
@@ -33,8 +38,11 @@ enum Command {
     Run(run::RunArgs),
     Plan(plan::PlanArgs),
     Devices(devices::DevicesArgs),
+    Status(status::StatusArgs),
     Report(report::ReportArgs),
     Diff(diff::DiffArgs),
+    Train(train::TrainArgs),
+    Sample(sample::SampleArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Parity(parity::ParityArgs),
     #[command(hide = true)]
@@ -55,8 +63,11 @@ pub fn main() -> ExitCode {
         Command::Kernels(args) => kernels::run(&args),
         Command::Run(args) => run::main(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Status(args) => status::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Diff(args) => diff::run(args),
+        Command::Train(args) => train::run(&args),
+        Command::Sample(args) => sample::run(&args),
         Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Worker(args) => worker::main(&args),
         Command::Torture(args) => torture::run(&args),
