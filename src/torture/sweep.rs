@@ -77,7 +77,7 @@ impl Sweep {
         let mut command = Command::new("/proc/self/exe");
         command.args(["run", "sweep.toml", "--backend", "cpu", "--dies", "2", "--json"]);
         if patience != Patience::Usual {
-            command.args(["--stop-grace", "5s", "--lease-time", "1s", "--disk-wait", "1s"]);
+            command.args(["--stop-grace", "5s", "--disk-wait", "1s"]);
         }
         if patience == Patience::Little {
             command.args(["--beat-limit", &format!("{HANG_MS}ms")]);
