@@ -11,6 +11,7 @@ mod parity;
 pub mod plan;
 mod report;
 mod run;
+mod stats;
 mod worker;
 
 use std::io::Write;
@@ -33,6 +34,7 @@ enum Command {
     Devices(devices::DevicesArgs),
     Report(report::ReportArgs),
     Diff(diff::DiffArgs),
+    Stats(stats::StatsArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Parity(parity::ParityArgs),
     #[command(hide = true)]
@@ -53,6 +55,7 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Diff(args) => diff::run(args),
+        Command::Stats(args) => stats::run(&args),
         Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Worker(args) => worker::main(&args),
         Command::Bench(args) => bench::run(&args),

@@ -52,7 +52,8 @@ pub fn closing_text(plan: &Plan, analysis: &Analysis, dir: &Path, colour: bool) 
     text
 }
 
-fn paragraph(text: &mut String, words: &str, indent: &str) {
+/// Appends a text in lines of at most [`WIDTH`] characters, all but the first indented.
+pub(crate) fn paragraph(text: &mut String, words: &str, indent: &str) {
     for line in wrap(words, WIDTH, indent) {
         let _ = writeln!(text, "{line}");
     }

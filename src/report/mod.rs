@@ -28,5 +28,9 @@ pub use metric::{better, metric_name, test_name};
 pub use tables::write_tables;
 pub use verdict::{ArmVerdict, Comparison, Finding, Split, Verdict, verdict};
 
+pub(crate) use closing::paragraph;
+pub(crate) use grid::{Align, Grid};
+pub(crate) use wording::p_text;
+
 #[cfg(test)]
 mod tests;

@@ -27,7 +27,7 @@ fn in_brackets(configuration: &Configuration) -> String {
 }
 
 /// A p value: four digits after the point, or `<0.0001`.
-pub(super) fn p_text(p: f64) -> String {
+pub(crate) fn p_text(p: f64) -> String {
     if p < 1e-4 { "<0.0001".to_owned() } else { format!("{p:.4}") }
 }
 
