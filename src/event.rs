@@ -333,7 +333,7 @@ pub struct Stamped<'a> {
 impl<'a> Stamped<'a> {
     /// The event, now.
     pub fn now(event: &'a Event) -> Self {
-        Self { time: rfc3339(SystemTime::now()), event }
+        Self { time: rfc3339(crate::clock::now()), event }
     }
 }
 

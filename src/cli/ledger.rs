@@ -32,7 +32,7 @@ impl Ledger for FolderLedger {
         let record = AttemptFailure {
             cause: failure.cause.to_string(),
             message: failure.message.clone(),
-            ended: rfc3339(std::time::SystemTime::now()),
+            ended: rfc3339(crate::clock::now()),
         };
         if let Err(error) = self.results.record_failure(&attempt(claim), &record) {
             // The failure itself is told to the user in any case.

@@ -1,6 +1,6 @@
 //! Runs: from the queue to a lane, and from a lane to a result or back.
 
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use super::clerk::{Claim, Claimed, LedgerError, Publication};
 use super::effects::Effects;
@@ -106,7 +106,7 @@ impl State {
         };
         let Claim { folder, .. } = claim;
         let busy =
-            Busy { run, place, folder: folder.clone(), started: SystemTime::now(), logged: None, cancelled: false };
+            Busy { run, place, folder: folder.clone(), started: crate::clock::now(), logged: None, cancelled: false };
         worker.lanes[lane] = Some(busy);
         let assignment = Box::new(Assignment { place, folder, settings, corpus, checkpoint_every });
         fx.send(worker.id, ToWorker::Assign { assignment });
@@ -169,7 +169,7 @@ impl State {
                     outcome: (*outcome).clone(),
                     die,
                     started: busy.started,
-                    ended: SystemTime::now(),
+                    ended: crate::clock::now(),
                 });
                 self.set(busy.run, RunState::Publishing { at, outcome });
             }

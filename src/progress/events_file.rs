@@ -1,11 +1,12 @@
 //! `events/<controller>.jsonl`: what happened when.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Sink;
 use crate::event::{Event, Stamped};
+use crate::fault::{self, FileKind, Moment};
 
 /// Appends events to a file that this controller alone writes. Rows and beats are left out: logs hold those.
 pub struct EventsFile {
@@ -38,10 +39,11 @@ impl EventsFile {
             none => {
                 std::fs::create_dir_all(&self.folder)?;
                 let path = self.folder.join(&self.name);
+                fault::before(Moment::Create, &path)?;
                 none.insert(OpenOptions::new().append(true).create(true).open(path)?)
             }
         };
-        file.write_all(&line)
+        fault::write_all(file, FileKind::Events, &line)
     }
 }
 

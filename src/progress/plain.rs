@@ -24,7 +24,7 @@ pub struct Plain<W> {
 impl<W: Write> Plain<W> {
     /// Lines on `out`; `quiet` leaves only trouble. `finished` tells which runs have a result.
     pub fn new(out: W, plan: &Plan, finished: &[bool], quiet: bool) -> Self {
-        Self::with_clock(out, plan, finished, quiet, || (Instant::now(), SystemTime::now()))
+        Self::with_clock(out, plan, finished, quiet, || (Instant::now(), crate::clock::now()))
     }
 
     pub(super) fn with_clock(

@@ -10,6 +10,7 @@ use super::layout::{RunPaths, attempt_number};
 use super::log::{rows_of, same_but_for_timing};
 use super::record::{AttemptFailure, Execution, RunFile, StoredResult};
 use super::results::{Results, make_folder, to_json};
+use crate::fault::{self, Moment};
 use crate::plan::PlannedRun;
 use crate::run::Outcome;
 
@@ -60,8 +61,11 @@ impl Results {
         let mut number = last_attempt(&paths)? + 1;
         loop {
             let folder = paths.attempt(number);
-            match fs::create_dir(&folder) {
-                Ok(()) => return Ok(Attempt { number, folder }),
+            match fault::before(Moment::Create, &folder).and_then(|()| fs::create_dir(&folder)) {
+                Ok(()) => {
+                    fault::before(Moment::Done, &folder).context("create the folder", &folder)?;
+                    return Ok(Attempt { number, folder });
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 Err(error) => return Err(error).context("create the folder", &folder),
             }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::error::{Context, StoreError};
+use crate::fault::{self, FileKind, Moment};
 
 /// Ending of a temporary file's name; the name starts with a dot.
 const TEMPORARY: &str = ".tmp";
@@ -29,8 +30,8 @@ pub(crate) fn create_first(path: &Path, bytes: &[u8]) -> Result<bool, StoreError
 ///
 /// Where the file system has no hard links, the file is copied and the copy renamed without replacing.
 pub(crate) fn link_first(file: &Path, name: &Path) -> Result<bool, StoreError> {
-    match fs::hard_link(file, name) {
-        Ok(()) => sync_folder_of(name).map(|()| true),
+    match fault::before(Moment::Name, name).and_then(|()| fs::hard_link(file, name)) {
+        Ok(()) => settle(name).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) if no_links(&error) => copy_first(file, name),
         Err(error) => Err(error).context("link", name),
@@ -48,7 +49,7 @@ fn copy_first(file: &Path, name: &Path) -> Result<bool, StoreError> {
     let bytes = fs::read(file).context("read", file)?;
     let temporary = Temporary::write(name, &bytes)?;
     match renameat_with(CWD, &temporary.path, CWD, name, RenameFlags::NOREPLACE) {
-        Ok(()) => sync_folder_of(name).map(|()| true),
+        Ok(()) => settle(name).map(|()| true),
         Err(rustix::io::Errno::EXIST) => Ok(false),
         Err(error) => Err(io::Error::from(error)).context("rename a file to", name),
     }
@@ -57,14 +58,15 @@ fn copy_first(file: &Path, name: &Path) -> Result<bool, StoreError> {
 /// Flushes to disk what any process has written to a file, or the names in a folder.
 pub(crate) fn sync(path: &Path) -> Result<(), StoreError> {
     let file = File::open(path).context("open", path)?;
-    file.sync_all().context("flush", path)
+    fault::before(Moment::Flush, path).and_then(|()| file.sync_all()).context("flush", path)
 }
 
-fn sync_folder_of(path: &Path) -> Result<(), StoreError> {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => sync(folder),
-        _ => sync(Path::new(".")),
-    }
+/// Flushes the folder of a file that has just got its name.
+fn settle(path: &Path) -> Result<(), StoreError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = File::open(folder).context("open", folder)?;
+    fault::before(Moment::Sync, path).and_then(|()| file.sync_all()).context("flush", folder)?;
+    fault::before(Moment::Done, path).context("flush", folder)
 }
 
 /// Reads a file, `None` if there is none.
@@ -89,7 +91,7 @@ pub(crate) fn remove_stale(folder: &Path) -> Result<(), StoreError> {
 
 /// Removes a file; none is fine too.
 pub(crate) fn remove_if_there(path: &Path) -> Result<(), StoreError> {
-    match fs::remove_file(path) {
+    match fault::before(Moment::Remove, path).and_then(|()| fs::remove_file(path)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).context("remove", path),
         _ => Ok(()),
     }
@@ -104,12 +106,29 @@ pub(crate) fn is_temporary(name: &str) -> bool {
 pub(crate) struct NewFile {
     temporary: Temporary,
     target: PathBuf,
-    file: BufWriter<File>,
+    file: BufWriter<Written>,
+}
+
+/// A file whose writes pass their point.
+struct Written {
+    file: File,
+    target: PathBuf,
+}
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        fault::write_all(&mut self.file, FileKind::of(&self.target), bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 impl NewFile {
     pub(crate) fn create(target: &Path) -> Result<Self, StoreError> {
         let (temporary, file) = Temporary::create(target)?;
+        let file = Written { file, target: target.to_owned() };
         Ok(Self { temporary, target: target.to_owned(), file: BufWriter::with_capacity(1 << 16, file) })
     }
 
@@ -119,8 +138,8 @@ impl NewFile {
 
     pub(crate) fn finish(self) -> Result<(), StoreError> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
-        let file = file.context("write", &self.target)?;
-        file.sync_all().context("flush", &self.target)?;
+        let Written { file, .. } = file.context("write", &self.target)?;
+        flush(&file, &self.target)?;
         self.temporary.rename(&self.target)
     }
 }
@@ -137,6 +156,7 @@ impl Temporary {
         let count = COUNTER.fetch_add(1, Ordering::Relaxed);
         let process = std::process::id();
         let path = target.with_file_name(format!(".{name}.{process}-{count}{TEMPORARY}"));
+        fault::before(Moment::Create, target).context("create", target)?;
         // A file of this name can only be one that a dead process of the same number left.
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
         let file = file.context("create", target)?;
@@ -145,14 +165,15 @@ impl Temporary {
 
     fn write(target: &Path, bytes: &[u8]) -> Result<Self, StoreError> {
         let (temporary, mut file) = Self::create(target)?;
-        file.write_all(bytes).context(&writing(bytes.len()), target)?;
-        file.sync_all().context("flush", target)?;
+        fault::write_all(&mut file, FileKind::of(target), bytes).context(&writing(bytes.len()), target)?;
+        flush(&file, target)?;
         Ok(temporary)
     }
 
     fn rename(self, target: &Path) -> Result<(), StoreError> {
-        fs::rename(&self.path, target).context("rename a file to", target)?;
-        sync_folder_of(target)
+        let renamed = fault::before(Moment::Name, target).and_then(|()| fs::rename(&self.path, target));
+        renamed.context("rename a file to", target)?;
+        settle(target)
     }
 }
 
@@ -163,6 +184,10 @@ impl Drop for Temporary {
     }
 }
 
+fn flush(file: &File, target: &Path) -> Result<(), StoreError> {
+    fault::before(Moment::Flush, target).and_then(|()| file.sync_all()).context("flush", target)
+}
+
 fn writing(bytes: usize) -> String {
     format!("write {bytes} bytes to")
 }
@@ -170,6 +195,7 @@ fn writing(bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::{Answer, Point, answering};
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
@@ -229,5 +255,38 @@ mod tests {
         let error = full.write_all(b"12345").context(&writing(5), Path::new("/r/x")).unwrap_err();
         assert_eq!(error.full_text(), "cannot write 5 bytes to /r/x: No space left on device (os error 28)");
         assert!(error.is_disk_full());
+    }
+
+    #[test]
+    fn a_call_that_fails_half_way_leaves_the_old_file_and_no_other() {
+        for moment in [Moment::Create, Moment::Write, Moment::Flush, Moment::Name, Moment::Sync, Moment::Done] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("plan.json");
+            replace(&path, b"old").unwrap();
+            let full = move |point: Point| if point.moment == moment { Answer::Full } else { Answer::Go };
+            let error = answering(full, || replace(&path, b"a new one").unwrap_err());
+            assert!(error.is_disk_full(), "{moment:?}: {error}");
+            // Once it has its name it stays, flushed or not.
+            let named = matches!(moment, Moment::Sync | Moment::Done);
+            assert_eq!(fs::read(&path).unwrap() == b"a new one", named, "{moment:?}");
+            assert_eq!(names(folder.path()), ["plan.json"], "{moment:?}");
+            replace(&path, b"a new one").unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"a new one");
+        }
+    }
+
+    #[test]
+    fn a_file_passes_its_points_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("result.json");
+        let (seen, passed) = std::sync::mpsc::channel();
+        let note = move |point: Point| {
+            seen.send(point.to_string()).unwrap();
+            Answer::Half
+        };
+        answering(note, || assert!(create_first(&path, b"1234").unwrap()));
+        let points = ["create", "write", "torn", "flush", "name", "sync", "done"];
+        assert_eq!(passed.iter().collect::<Vec<_>>(), points.map(|moment| format!("result.{moment}")));
+        assert_eq!(fs::read(&path).unwrap(), b"1234");
     }
 }

@@ -144,7 +144,7 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         // What cannot be removed is seen as dead as soon as this process is.
-        let _ = fs::remove_file(&self.path);
+        let _ = durable::remove_if_there(&self.path);
     }
 }
 

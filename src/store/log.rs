@@ -1,13 +1,13 @@
 //! A run's log as a CSV file: one row for each logged step.
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::error::{Context, StoreError};
 use crate::cfmt;
+use crate::fault::{self, FileKind, Moment};
 use crate::run::{Panel, Row, Timing};
 
 /// The header of a log, without its line end.
@@ -111,7 +111,7 @@ impl LogWriter {
     }
 
     fn empty(path: &Path) -> Result<Self, StoreError> {
-        let file = File::create_new(path).context("create", path)?;
+        let file = fault::before(Moment::Create, path).and_then(|()| File::create_new(path)).context("create", path)?;
         let (path, hasher) = (path.to_owned(), blake3::Hasher::new());
         Ok(Self { file, path, line: String::new(), bytes: 0, rows: 0, hasher })
     }
@@ -137,7 +137,7 @@ impl LogWriter {
 
     /// Flushes the file to disk.
     pub fn finish(self) -> Result<(), StoreError> {
-        self.file.sync_all().context("flush", &self.path)
+        fault::before(Moment::Flush, &self.path).and_then(|()| self.file.sync_all()).context("flush", &self.path)
     }
 
     fn write_line(&mut self) -> Result<(), StoreError> {
@@ -150,7 +150,7 @@ impl LogWriter {
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         let action = format!("write {} bytes to", bytes.len());
-        self.file.write_all(bytes).context(&action, &self.path)?;
+        fault::write_all(&mut self.file, FileKind::Log, bytes).context(&action, &self.path)?;
         self.hasher.update(bytes);
         self.bytes += bytes.len() as u64;
         Ok(())

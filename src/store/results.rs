@@ -13,6 +13,7 @@ use super::error::{Context, StoreError};
 use super::layout::{FIRST_NAMES, Layout, id_of_folder};
 use super::lock::{self, Lock};
 use super::view::View;
+use crate::fault::{self, Moment};
 use crate::plan::{CorpusInfo, Plan};
 use crate::settings::Data;
 
@@ -99,7 +100,7 @@ impl Results {
 
 /// Makes a folder and those that it is in.
 pub(super) fn make_folder(path: &Path) -> Result<(), StoreError> {
-    match fs::create_dir_all(path) {
+    match fault::before(Moment::Create, path).and_then(|()| fs::create_dir_all(path)) {
         Ok(()) => Ok(()),
         Err(_) if path.exists() && !path.is_dir() => Err(StoreError::NotAFolder(path.to_owned())),
         Err(error) => Err(error).context("create the folder", path),

@@ -1,7 +1,7 @@
 //! The worker's end of the pipes.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
@@ -9,6 +9,7 @@ use rustix::io::fcntl_dupfd_cloexec;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
 use super::ORPHANED;
+use crate::fault::{self, FileKind};
 use crate::protocol::{FromWorker, encode};
 
 /// Lowest number of a duplicated descriptor: above the standard ones, whatever was closed at the start.
@@ -53,7 +54,7 @@ impl Link {
     pub(super) fn put(&self, line: &[u8]) {
         // A thread that panicked while it held the lock wrote a whole line or ended the process.
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
-        if out.write_all(line).is_err() {
+        if fault::write_all(&mut *out, FileKind::Protocol, line).is_err() {
             std::process::exit(ORPHANED);
         }
     }
