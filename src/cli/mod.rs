@@ -2,9 +2,12 @@
 
 pub mod bench;
 mod checkpoint;
+mod compare;
 pub mod devices;
 mod diff;
 mod exact;
+mod explain;
+mod export;
 pub mod kernels;
 mod ledger;
 mod parity;
@@ -12,6 +15,7 @@ pub mod plan;
 mod report;
 mod run;
 mod stats;
+mod verify;
 mod worker;
 
 use std::io::Write;
@@ -35,6 +39,10 @@ enum Command {
     Report(report::ReportArgs),
     Diff(diff::DiffArgs),
     Stats(stats::StatsArgs),
+    Compare(compare::CompareArgs),
+    Explain(explain::ExplainArgs),
+    Verify(verify::VerifyArgs),
+    Export(export::ExportArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Parity(parity::ParityArgs),
     #[command(hide = true)]
@@ -56,6 +64,10 @@ pub fn main() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Diff(args) => diff::run(args),
         Command::Stats(args) => stats::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Worker(args) => worker::main(&args),
         Command::Bench(args) => bench::run(&args),

@@ -1,7 +1,8 @@
 //! From the states of runs to configurations with their values.
 
+use super::devices::Devices;
 use super::metric::{test_value_of, value_of};
-use super::verdict::{Verdict, verdict};
+use super::verdict::{Verdict, verdict_on};
 use crate::plan::{Configuration, Metric, Plan};
 use crate::run::Ending;
 use crate::stats::Summary;
@@ -108,8 +109,18 @@ pub struct Analysis {
     pub warnings: Vec<String>,
 }
 
-/// Gathers the configurations' results and compares them.
+/// Gathers the configurations' results and compares them. Of an arm whose runs were made on other kinds of device than the baseline's there is no
+/// verdict, see [`Devices`].
 pub fn analyse(plan: &Plan, loaded: &Loaded) -> Analysis {
+    analyse_on(plan, loaded, &Devices::of(plan, loaded), false)
+}
+
+/// The same, with a verdict even where arm and kind of device coincide.
+pub fn analyse_forced(plan: &Plan, loaded: &Loaded) -> Analysis {
+    analyse_on(plan, loaded, &Devices::of(plan, loaded), true)
+}
+
+fn analyse_on(plan: &Plan, loaded: &Loaded, devices: &Devices, forced: bool) -> Analysis {
     let metric = plan.compare.metric;
     let gather = |configuration: &Configuration| {
         let seeds = configuration
@@ -119,7 +130,9 @@ pub fn analyse(plan: &Plan, loaded: &Loaded) -> Analysis {
         ConfigurationResults { seeds: seeds.collect() }
     };
     let configurations: Vec<_> = plan.configurations.iter().map(gather).collect();
-    let verdict = verdict(plan, &configurations);
+    let confounded = |arm: &str| devices.confounded(arm, &plan.compare.baseline).filter(|_| !forced);
+    let mut verdict = verdict_on(plan, &configurations, &confounded);
+    verdict.notes.extend(devices.note());
     Analysis { configurations, verdict, strangers: loaded.strangers.clone(), warnings: loaded.warnings.clone() }
 }
 

@@ -81,6 +81,9 @@ fn arm_sentence(
         let runs = tally_of_arm(plan, results, &arm.arm);
         return format!("No verdict on `{}`: no run of it has finished{}.", arm.arm, runs.brackets());
     };
+    if let Some((_, why)) = verdict.confounded.iter().find(|(name, _)| *name == arm.arm) {
+        return format!("No verdict on `{}`: {why} (`diesweep compare --force` compares all the same).", arm.arm);
+    }
     let this = in_brackets(&plan.configurations[comparison.configuration]);
     let Some(paired) = &comparison.paired else {
         return format!("No verdict on {this} against {base}: no seed has finished on both sides.");

@@ -84,11 +84,6 @@ impl Results {
         self.keep_checkpoints
     }
 
-    /// Writes a table in place of the one that may be there.
-    pub(crate) fn write_table(&self, name: &str, csv: &[u8]) -> Result<(), StoreError> {
-        durable::replace(&self.layout().table(name), csv)
-    }
-
     pub(super) fn corpus_digest(&self, data: &Data) -> Option<String> {
         let corpus = self.corpora.iter().find(|c| match data {
             Data::Path(path) => c.path.as_ref() == Some(path),

@@ -5,6 +5,7 @@
 
 mod faults;
 mod harness;
+mod inspect;
 mod output;
 mod resume;
 mod signals;

@@ -23,6 +23,8 @@ mod troubles;
 #[cfg(test)]
 mod tests;
 
+pub(super) use events::milliseconds;
+
 use std::fs;
 
 use super::analysis::Analysis;
