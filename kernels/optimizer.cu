@@ -204,8 +204,10 @@ extern "C" __global__ void __launch_bounds__(256) sr4_update(
         const Philox o = philox(seeds[lane], (u32)index, (u32)(index >> 32), (u32)step, (u32)(step >> 32));
         u = (float)(o.o0 >> 8) * 5.9604644775390625e-8f;
     }
-    const float moved = fminf(fmaxf(floorf(x + u), -14.0f), 14.0f);
     const int clamp = (int)lane_settings[4 * lane];
+    // A move from one end of the accumulator's range to the other is as far as any goes.
+    const float limit = (float)max(14, 2 * clamp);
+    const float moved = fminf(fmaxf(floorf(x + u), -limit), limit);
     i8* at = q + lane * q_lane + t.base + i;
     const int next = *at + (int)moved;
     *at = (i8)(next > clamp ? clamp : next < -clamp ? -clamp : next);

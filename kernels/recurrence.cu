@@ -1,9 +1,15 @@
-// The recurrence of RWKV-7, forward and backward. One block a lane, window and head.
+// The recurrence of RWKV-7, forward and backward.
 //
-// Four threads share a row of the state, as S4 has four partial sums: thread 4 i + q holds S[i][q + 4 m], m = 0, 1, ..; a sum
-// over j is one chain in each of them and a fold over the four. The backward pass also needs sums over i, for which the same
-// thread holds column i of the state and of its gradient: S[q + 4 m][i]. Both copies go through the same operations, hence
-// hold the same bits. M: registers a thread needs for a row, N <= 4 M; EXACT: N = 4 M, so that no term need be guarded.
+// Only a short chain runs from token to token, and only along a row i of the state: forward the sum sa_i, backward the sum h_i. The
+// sums down the columns need all rows, but no token waits for them; once sa, h and both states at the segments' ends are
+// known, every segment of SEGMENT tokens is a matter of its own. Hence three kernels:
+//   forward   rows, tokens ascending: y, sa, and the state before each segment
+//   rows      rows, tokens descending: dv, h, and the state's gradient after each segment
+//   columns   columns, all segments at once: both states again by the same operations, hence the same bits, and the other sums
+//
+// Four threads share a row or column, as S4 has four partial sums: thread q of the four holds elements q + 4 m, m = 0, 1, .. M - 1; a
+// sum is a chain in each and a fold over the four. N <= 4 M; EXACT: N = 4 M, so that no term need be guarded. Tokens beyond a
+// window's end are all zeros, which leave both states as they are.
 
 // Folds S4's partial sums in four neighbouring threads; all four get the sum.
 __device__ __forceinline__ float fold_state(float p) {
@@ -11,266 +17,426 @@ __device__ __forceinline__ float fold_state(float p) {
     return p + __shfl_xor_sync(FULL_WARP, p, 1);
 }
 
-// Brings tokens of a head's vectors from [.., C] to shared memory, in two halves, so that the loads of the next tokens are under
-// way while the last ones are worked on. A thread brings PER numbers of each vector. In shared memory channel q + 4 m stands at
-// q M + m: in the order in which threads read it.
-template <int M, int PER, bool EXACT>
-struct Feed {
-    float held[PER];
+// The same for four sums at once: thread q gets the sum of the q-th.
+__device__ __forceinline__ float fold_states(float p0, float p1, float p2, float p3, u32 q) {
+    const bool high = q & 2, odd = q & 1;
+    const float even_sum = (high ? p2 : p0) + __shfl_xor_sync(FULL_WARP, high ? p0 : p2, 2);
+    const float odd_sum = (high ? p3 : p1) + __shfl_xor_sync(FULL_WARP, high ? p1 : p3, 2);
+    return (odd ? odd_sum : even_sum) + __shfl_xor_sync(FULL_WARP, odd ? even_sum : odd_sum, 1);
+}
 
-    __device__ __forceinline__ void fetch(const float* from, u32 count, u32 c, u32 n) {
-        const u32 width = EXACT ? 4 * M : n;
+// A head's vectors of a few tokens in shared memory: element q + 4 m of token t stands at t LINE + q PART + m, in the order in which
+// threads read it, apart enough that the four threads find different banks.
+template <int M>
+struct Lines {
+    static constexpr int PART = M + (M >= 16 ? 4 : 0);
+    static constexpr int LINE = 4 * PART + 8;
+};
+
+// Brings TOKENS tokens of a vector from [.., C] to shared memory by way of registers, so that other work fits between.
+template <int M, int TOKENS, int THREADS, bool EXACT>
+struct Feed {
+    static constexpr int FLOATS = (TOKENS * 4 * M + THREADS - 1) / THREADS, FOURS = (TOKENS * M + THREADS - 1) / THREADS;
+    static constexpr bool WHOLE = TOKENS * M % THREADS == 0;
+    float held[EXACT ? 4 * FOURS : FLOATS];
+
+    // Tokens first..first + TOKENS, of which those before `end` exist.
+    __device__ __forceinline__ void fetch(const float* from, int first, int end, u32 c, u32 n) {
+        if (EXACT) {
 #pragma unroll
-        for (int p = 0; p < PER; ++p) {
-            const u32 e = threadIdx.x + p * blockDim.x;
-            held[p] = e < count * width ? from[(size_t)(e / width) * c + e % width] : 0.0f;
+            for (int p = 0; p < FOURS; ++p) {
+                const u32 e = threadIdx.x + p * THREADS;
+                const int t = first + (int)(e / M);
+                const bool there = (WHOLE || e < TOKENS * M) && t >= 0 && t < end;
+                const float4 none = {0.0f, 0.0f, 0.0f, 0.0f};
+                const float4 four = there ? *reinterpret_cast<const float4*>(from + (size_t)t * c + 4 * (e % M)) : none;
+                held[4 * p] = four.x, held[4 * p + 1] = four.y, held[4 * p + 2] = four.z, held[4 * p + 3] = four.w;
+            }
+        } else {
+#pragma unroll
+            for (int p = 0; p < FLOATS; ++p) {
+                const u32 e = threadIdx.x + p * THREADS;
+                const int t = first + (int)(e / n);
+                held[p] = e < TOKENS * n && t >= 0 && t < end ? from[(size_t)t * c + e % n] : 0.0f;
+            }
         }
     }
 
-    __device__ __forceinline__ void store(float (*to)[4 * M], u32 count, u32 n) const {
-        const u32 width = EXACT ? 4 * M : n;
+    __device__ __forceinline__ void store(float* to, u32 n) const {
+        if (EXACT) {
 #pragma unroll
-        for (int p = 0; p < PER; ++p) {
-            const u32 e = threadIdx.x + p * blockDim.x;
-            const u32 t = e / width, j = e % width;
-            if (e < count * width) to[t][(j % 4) * M + j / 4] = held[p];
+            for (int p = 0; p < FOURS; ++p) {
+                const u32 e = threadIdx.x + p * THREADS;
+                float* at = to + e / M * Lines<M>::LINE + e % M;
+#pragma unroll
+                for (int q = 0; q < 4; ++q) {
+                    if (WHOLE || e < TOKENS * M) at[q * Lines<M>::PART] = held[4 * p + q];
+                }
+            }
+        } else {
+#pragma unroll
+            for (int p = 0; p < FLOATS; ++p) {
+                const u32 e = threadIdx.x + p * THREADS, j = e % n;
+                if (e < TOKENS * n) to[e / n * Lines<M>::LINE + j % 4 * Lines<M>::PART + j / 4] = held[p];
+            }
         }
     }
 };
 
-// Four neighbouring numbers of shared memory at once.
-struct Four {
-    float at[4];
-    __device__ __forceinline__ explicit Four(const float* from) {
-        const float4 four = *reinterpret_cast<const float4*>(from);
-        at[0] = four.x, at[1] = four.y, at[2] = four.z, at[3] = four.w;
+// A thread's elements of a vector, from shared memory.
+template <int M>
+struct Part {
+    float at[M];
+    __device__ __forceinline__ void read(const float* from) {
+#pragma unroll
+        for (int g = 0; g < M / 4; ++g) {
+            const float4 four = reinterpret_cast<const float4*>(from)[g];
+            at[4 * g] = four.x, at[4 * g + 1] = four.y, at[4 * g + 2] = four.z, at[4 * g + 3] = four.w;
+        }
     }
 };
 
 #define EACH_TERM _Pragma("unroll") for (int m = 0; m < M; ++m) if (EXACT || m < terms)
-// The same in groups of four terms m = 4 g + j, j = 0..3, for which vectors are read at once.
-#define EACH_GROUP _Pragma("unroll") for (int g = 0; g < M / 4; ++g)
-#define EACH_OF_GROUP _Pragma("unroll") for (int j = 0, m = 4 * g; j < 4; ++j, ++m) if (EXACT || m < terms)
+#define EACH_ROW _Pragma("unroll") for (int z = 0; z < ROWS; ++z)
 
-template <int M, int SEGMENT, bool EXACT>
+// Where a warp of the two kernels along the rows finds its part: ROWS rows a thread, 8 apart.
+struct RowsPlace {
+    u32 tokens, c, n, first_row;
+};
+
+// The five vectors along a row's elements and the numbers of the rows themselves, staged for one warp: two segments in shared memory,
+// one more on its way.
+template <int M, int SEGMENT, int ROWS, bool EXACT>
+struct RowsFeed {
+    static constexpr int LINE = Lines<M>::LINE, OWN = 8 * ROWS, OWN_PER = (SEGMENT * OWN + 31) / 32;
+    Feed<M, SEGMENT, 32, EXACT> feeds[5];
+    float own[OWN_PER];
+
+    __device__ __forceinline__ void fetch(const float* const (&from)[5], const float* rows, int first, const RowsPlace& p) {
+#pragma unroll
+        for (int v = 0; v < 5; ++v) feeds[v].fetch(from[v], first, (int)p.tokens, p.c, p.n);
+#pragma unroll
+        for (int l = 0; l < OWN_PER; ++l) {
+            const u32 e = threadIdx.x + 32 * l, i = p.first_row + e % OWN;
+            const int t = first + (int)(e / OWN);
+            const bool there = e < SEGMENT * OWN && (EXACT || i < p.n) && t >= 0 && t < (int)p.tokens;
+            own[l] = there ? rows[(size_t)t * p.c + i] : 0.0f;
+        }
+    }
+
+    __device__ __forceinline__ void store(float (*to)[SEGMENT * LINE], float* rows, u32 n) const {
+#pragma unroll
+        for (int v = 0; v < 5; ++v) feeds[v].store(to[v], n);
+#pragma unroll
+        for (int l = 0; l < OWN_PER; ++l) {
+            if (threadIdx.x + 32 * l < SEGMENT * OWN) rows[threadIdx.x + 32 * l] = own[l];
+        }
+    }
+};
+
+// AHEAD: the next token's elements are read, and the segment after the next is fetched, before they are needed; a large head has no
+// registers for that.
+template <int M, int SEGMENT, int ROWS, bool EXACT>
 __device__ __forceinline__ void recurrence_forward(
-    const float* r, const float* w, const float* k, const float* v, const float* kk, const float* b,
-    float* y, float* sa, float* states, u32 tokens, u32 c, u32 n) {
-    constexpr int STEP = 16;
-    __shared__ __align__(16) float rs[STEP][4 * M], ws[STEP][4 * M], ks[STEP][4 * M], as[STEP][4 * M], bs[STEP][4 * M], vs[STEP][4 * M];
-    const u32 i = threadIdx.x / 4, q = threadIdx.x % 4;
-    const bool mine = EXACT || i < n;
-    const int terms = mine ? (int)((n + 3 - q) / 4) : 0;
-    Feed<M, STEP / 4, EXACT> fr, fw, fk, fa, fb, fv;
-    auto fetch = [&](u32 t0) {
-        const u32 count = min((u32)STEP, tokens - t0);
-        const size_t from = (size_t)t0 * c;
-        fr.fetch(r + from, count, c, n);
-        fw.fetch(w + from, count, c, n);
-        fk.fetch(k + from, count, c, n);
-        fa.fetch(kk + from, count, c, n);
-        fb.fetch(b + from, count, c, n);
-        fv.fetch(v + from, count, c, n);
-    };
-    float s[M] = {}, p_out = 0.0f;
-    fetch(0);
-    for (u32 t0 = 0; t0 < tokens; t0 += STEP) {
-        const u32 count = min((u32)STEP, tokens - t0);
-        __syncthreads();
-        fr.store(rs, count, n);
-        fw.store(ws, count, n);
-        fk.store(ks, count, n);
-        fa.store(as, count, n);
-        fb.store(bs, count, n);
-        fv.store(vs, count, n);
-        __syncthreads();
-        if (t0 + STEP < tokens) fetch(t0 + STEP);
-        for (u32 t = 0; t < count; ++t) {
-            if (states && (t0 + t) % SEGMENT == 0) {
-                float* to = states + ((size_t)((t0 + t) / SEGMENT) * n + i) * n + q;
-                EACH_TERM to[4 * m] = s[m];
-            }
-            float p = 0.0f;
-            EACH_GROUP {
-                const Four a4(&as[t][q * M + 4 * g]);
-                EACH_OF_GROUP p = fmaf(s[m], -a4.at[j], p);
-            }
-            // The output of the token before is folded along with this one's sum, since each fold is a wait.
-            const float out = fold_state(p_out), removed = fold_state(p);
-            const size_t at = (size_t)(t0 + t) * c + i;
-            if (mine && q == 0 && t0 + t > 0) y[at - c] = out;
-            if (mine && q == 1) sa[at] = removed;
-            const float vi = vs[t][(i % 4) * M + i / 4];
-            p_out = 0.0f;
-            EACH_GROUP {
-                const Four k4(&ks[t][q * M + 4 * g]), b4(&bs[t][q * M + 4 * g]);
-                const Four w4(&ws[t][q * M + 4 * g]), r4(&rs[t][q * M + 4 * g]);
-                EACH_OF_GROUP {
-                    s[m] = fmaf(vi, k4.at[j], fmaf(removed, b4.at[j], s[m] * w4.at[j]));
-                    p_out = fmaf(s[m], r4.at[j], p_out);
+    const float* const (&vectors)[5],  // kk, w, k, b, r
+    const float* v, float* y, float* sa, float* states, const RowsPlace& place) {
+    constexpr int LINE = Lines<M>::LINE, OWN = 8 * ROWS;
+    constexpr bool AHEAD = EXACT || M <= 8;
+    __shared__ __align__(16) float staged[2][5][SEGMENT * LINE];
+    __shared__ float values[2][SEGMENT * OWN];
+    const u32 i = threadIdx.x / 4, q = threadIdx.x % 4, n = place.n, c = place.c;
+    const int terms = (int)((n + 3 - q) / 4), tokens = (int)place.tokens;
+    RowsFeed<M, SEGMENT, ROWS, EXACT> feed;
+    feed.fetch(vectors, v, 0, place);
+    feed.store(staged[0], values[0], n);
+    if (AHEAD) feed.fetch(vectors, v, SEGMENT, place);
+    __syncwarp();
+    Part<M> now[5], next[5];
+#pragma unroll
+    for (int x = 0; x < 5; ++x) {
+        if (AHEAD) now[x].read(&staged[0][x][q * Lines<M>::PART]);
+    }
+    float s[ROWS][M] = {}, y_part[ROWS] = {};
+    u32 half = 0;
+    for (int t0 = 0; t0 < tokens; t0 += SEGMENT, half ^= 1) {
+        __syncwarp();
+        if (!AHEAD) feed.fetch(vectors, v, t0 + SEGMENT, place);
+        feed.store(staged[half ^ 1], values[half ^ 1], n);
+        __syncwarp();
+        if (AHEAD) feed.fetch(vectors, v, t0 + 2 * SEGMENT, place);
+        if (states) {
+            float* to = states + (size_t)(t0 / SEGMENT) * n * n + q;
+            EACH_ROW {
+                const u32 row = place.first_row + i + 8 * z;
+                if (EXACT || row < n) {
+                    EACH_TERM to[(size_t)row * n + 4 * m] = s[z][m];
                 }
             }
         }
-    }
-    const float out = fold_state(p_out);
-    if (mine && q == 0) y[(size_t)(tokens - 1) * c + i] = out;
-}
-
-template <int M, int SEGMENT, bool EXACT>
-__device__ __forceinline__ void recurrence_backward(
-    const float* r, const float* w, const float* k, const float* v, const float* kk, const float* b,
-    const float* sa, const float* states, const float* dy,
-    float* dr, float* dw, float* dk, float* dv, float* da, float* db, u32 tokens, u32 c, u32 n) {
-    __shared__ __align__(16) float rs[SEGMENT][4 * M], ws[SEGMENT][4 * M], ks[SEGMENT][4 * M], as[SEGMENT][4 * M];
-    __shared__ __align__(16) float bs[SEGMENT][4 * M], vs[SEGMENT][4 * M], removed[SEGMENT][4 * M], ds[SEGMENT][4 * M];
-    __shared__ __align__(16) float hs[SEGMENT][4 * M];
-    constexpr int HELD = SEGMENT > 1 ? M : 1;
-    // Each thread's columns of the states before the segment's tokens after the first.
-    __shared__ float kept[SEGMENT > 1 ? SEGMENT - 1 : 1][HELD][SEGMENT > 1 ? 16 * M : 1];
-    const u32 i = threadIdx.x / 4, q = threadIdx.x % 4;
-    const bool mine = EXACT || i < n;
-    const int terms = mine ? (int)((n + 3 - q) / 4) : 0;
-    const u32 own = (i % 4) * M + i / 4, others = q * M;
-    float* mine_out = q == 0 ? dr : q == 1 ? db : q == 2 ? da : dw;
-    float g_row[M] = {}, g_col[M] = {};
-    const u32 segments = (tokens + SEGMENT - 1) / SEGMENT;
-    Feed<M, SEGMENT / 4 + (SEGMENT % 4 != 0), EXACT> fr, fw, fk, fa, fb, fv, fs, fd;
-    float start_next[HELD] = {};
-    auto fetch = [&](u32 segment) {
-        const u32 t0 = segment * SEGMENT, count = min((u32)SEGMENT, tokens - t0);
-        const size_t from = (size_t)t0 * c;
-        fr.fetch(r + from, count, c, n);
-        fw.fetch(w + from, count, c, n);
-        fk.fetch(k + from, count, c, n);
-        fa.fetch(kk + from, count, c, n);
-        fb.fetch(b + from, count, c, n);
-        fv.fetch(v + from, count, c, n);
-        fs.fetch(sa + from, count, c, n);
-        fd.fetch(dy + from, count, c, n);
-        if (SEGMENT > 1) EACH_TERM start_next[m % HELD] = states[((size_t)segment * n + q + 4 * m) * n + i];
-    };
-    // A large head has no registers for the next tokens.
-    constexpr bool AHEAD = SEGMENT > 1;
-    if (AHEAD) fetch(segments - 1);
-    for (u32 segment = segments; segment-- > 0;) {
-        const u32 t0 = segment * SEGMENT, count = min((u32)SEGMENT, tokens - t0);
-        __syncthreads();
-        if (!AHEAD) fetch(segment);
-        fr.store(rs, count, n);
-        fw.store(ws, count, n);
-        fk.store(ks, count, n);
-        fa.store(as, count, n);
-        fb.store(bs, count, n);
-        fv.store(vs, count, n);
-        fs.store(removed, count, n);
-        fd.store(ds, count, n);
-        float first[HELD] = {}, after[HELD] = {};
-        if (SEGMENT > 1) EACH_TERM first[m % HELD] = start_next[m % HELD];
-        __syncthreads();
-        if (AHEAD && segment > 0) fetch(segment - 1);
-        // The segment's states once more, from the one that the forward pass kept. Where it kept them all, each is read when
-        // it is used instead: a large head has no registers to spare.
-        const float* start = states + ((size_t)segment * n + q) * n + i;
-        auto next = [&](u32 t, int m, float state) {
-            const float carried = fmaf(removed[t][others + m], bs[t][own], state * ws[t][own]);
-            return fmaf(vs[t][others + m], ks[t][own], carried);
-        };
-        if (SEGMENT > 1) {
-            EACH_TERM after[m % HELD] = first[m % HELD];
-            for (u32 t = 0; t < count; ++t) {
+#pragma unroll
+        for (int l = 0; l < SEGMENT; ++l) {
+            const bool last = l + 1 == SEGMENT;
+#pragma unroll
+            for (int x = 0; x < 5; ++x) {
+                const float* here = &staged[half][x][l * LINE + q * Lines<M>::PART];
+                const float* then = last ? &staged[half ^ 1][x][q * Lines<M>::PART] : here + LINE;
+                if (AHEAD) next[x].read(then);
+                if (!AHEAD) now[x].read(here);
+            }
+            EACH_ROW {
+                const float vi = values[half][l * OWN + i + 8 * z];
+                float p = 0.0f;
+                EACH_TERM p = fmaf(s[z][m], -now[0].at[m], p);
+                // The output of the token before is folded along with this one's sum, since each fold is a wait.
+                const float removed = fold_state(p), out = fold_state(y_part[z]);
+                const u32 row = place.first_row + i + 8 * z;
+                const size_t at = (size_t)(t0 + l) * c + row;
+                if (EXACT || row < n) {
+                    if (q == 0 && t0 + l > 0 && t0 + l <= tokens) y[at - c] = out;
+                    if (q == 1 && t0 + l < tokens) sa[at] = removed;
+                }
+                y_part[z] = 0.0f;
                 EACH_TERM {
-                    if (t > 0) kept[t - 1][m % HELD][threadIdx.x] = after[m % HELD];
-                    after[m % HELD] = next(t, m, after[m % HELD]);
+                    s[z][m] = fmaf(vi, now[2].at[m], fmaf(removed, now[3].at[m], s[z][m] * now[1].at[m]));
+                    y_part[z] = fmaf(s[z][m], now[4].at[m], y_part[z]);
                 }
+            }
+#pragma unroll
+            for (int x = 0; x < 5; ++x) {
+                if (AHEAD) now[x] = next[x];
             }
         }
-        // Along the rows: what is needed of other rows is not needed here, so that no thread waits for another.
-        for (u32 t = count; t-- > 0;) {
-            const float dy_own = ds[t][own];
-            float pv = 0.0f, ph = 0.0f;
-            EACH_GROUP {
-                const Four r4(&rs[t][others + 4 * g]), k4(&ks[t][others + 4 * g]), b4(&bs[t][others + 4 * g]);
-                EACH_OF_GROUP {
-                    g_row[m] = fmaf(dy_own, r4.at[j], g_row[m]);
-                    ph = fmaf(g_row[m], b4.at[j], ph);
-                    pv = fmaf(g_row[m], k4.at[j], pv);
-                }
+    }    // The last token's output, where no token beyond the end has told it.
+    EACH_ROW {
+        const float out = fold_state(y_part[z]);
+        const u32 row = place.first_row + i + 8 * z;
+        if (q == 0 && tokens % SEGMENT == 0 && (EXACT || row < n)) y[(size_t)(tokens - 1) * c + row] = out;
+    }
+}
+
+template <int M, int SEGMENT, int ROWS, bool EXACT>
+__device__ __forceinline__ void recurrence_rows(
+    const float* const (&vectors)[5],  // b, r, w, kk, k
+    const float* dy, float* dv, float* h, float* states, const RowsPlace& place) {
+    constexpr int LINE = Lines<M>::LINE, OWN = 8 * ROWS;
+    constexpr bool AHEAD = EXACT || M <= 8;
+    __shared__ __align__(16) float staged[2][5][SEGMENT * LINE];
+    __shared__ float own_rows[2][SEGMENT * OWN];
+    const u32 i = threadIdx.x / 4, q = threadIdx.x % 4, n = place.n, c = place.c;
+    const int terms = (int)((n + 3 - q) / 4), tokens = (int)place.tokens;
+    const int end = (tokens + SEGMENT - 1) / SEGMENT * SEGMENT;
+    RowsFeed<M, SEGMENT, ROWS, EXACT> feed;
+    feed.fetch(vectors, dy, end - SEGMENT, place);
+    feed.store(staged[0], own_rows[0], n);
+    if (AHEAD) feed.fetch(vectors, dy, end - 2 * SEGMENT, place);
+    __syncwarp();
+    Part<M> now[5], next[5];
+#pragma unroll
+    for (int x = 0; x < 5; ++x) {
+        if (AHEAD) now[x].read(&staged[0][x][(SEGMENT - 1) * LINE + q * Lines<M>::PART]);
+    }
+    float g[ROWS][M] = {};
+    u32 half = 0;
+    for (int t0 = end - SEGMENT; t0 >= 0; t0 -= SEGMENT, half ^= 1) {
+        __syncwarp();
+        if (!AHEAD) feed.fetch(vectors, dy, t0 - SEGMENT, place);
+        feed.store(staged[half ^ 1], own_rows[half ^ 1], n);
+        __syncwarp();
+        if (AHEAD) feed.fetch(vectors, dy, t0 - 2 * SEGMENT, place);
+        float* to = states + (size_t)(t0 / SEGMENT) * n * n + q;
+        EACH_ROW {
+            const u32 row = place.first_row + i + 8 * z;
+            if (EXACT || row < n) {
+                EACH_TERM to[(size_t)row * n + 4 * m] = g[z][m];
             }
-            const float h_own = fold_state(ph), dv_own = fold_state(pv);
-            EACH_GROUP {
-                const Four a4(&as[t][others + 4 * g]), w4(&ws[t][others + 4 * g]);
-                EACH_OF_GROUP g_row[m] = fmaf(h_own, -a4.at[j], g_row[m] * w4.at[j]);
-            }
-            // All four threads hold the same.
-            if (mine) hs[t][own] = h_own;
-            if (mine && q == 0) dv[(size_t)(t0 + t) * c + i] = dv_own;
         }
-        __syncthreads();
-        // Down the columns.
-        for (u32 t = count; t-- > 0;) {
-            const float r_own = rs[t][own], w_own = ws[t][own], a_own = -as[t][own];
-            float before[HELD] = {};
-            if (SEGMENT > 1) EACH_TERM before[m % HELD] = t > 0 ? kept[t - 1][m % HELD][threadIdx.x] : first[m % HELD];
-            float pr = 0.0f, pk = 0.0f, pb = 0.0f, pw = 0.0f, pa = 0.0f;
-            EACH_GROUP {
-                const Four d4(&ds[t][others + 4 * g]), v4(&vs[t][others + 4 * g]);
-                const Four s4(&removed[t][others + 4 * g]), h4(&hs[t][others + 4 * g]);
-                EACH_OF_GROUP {
-                    const float old = SEGMENT > 1 ? before[m % HELD] : start[(size_t)4 * m * n];
-                    g_col[m] = fmaf(d4.at[j], r_own, g_col[m]);
-                    pr = fmaf(SEGMENT > 1 ? after[m % HELD] : next(t, m, old), d4.at[j], pr);
-                    pk = fmaf(g_col[m], v4.at[j], pk);
-                    pb = fmaf(g_col[m], s4.at[j], pb);
-                    pw = fmaf(g_col[m], old, pw);
-                    pa = fmaf(old, h4.at[j], pa);
-                    g_col[m] = fmaf(h4.at[j], a_own, g_col[m] * w_own);
-                    if (SEGMENT > 1) after[m % HELD] = old;
-                }
+#pragma unroll
+        for (int l = SEGMENT - 1; l >= 0; --l) {
+#pragma unroll
+            for (int x = 0; x < 5; ++x) {
+                const float* here = &staged[half][x][l * LINE + q * Lines<M>::PART];
+                const float* then = l == 0 ? &staged[half ^ 1][x][(SEGMENT - 1) * LINE + q * Lines<M>::PART] : here - LINE;
+                if (AHEAD) next[x].read(then);
+                if (!AHEAD) now[x].read(here);
             }
-            const float r_sum = fold_state(pr), k_sum = fold_state(pk), b_sum = fold_state(pb);
-            const float w_sum = fold_state(pw), a_sum = fold_state(pa);
-            // Each thread stores one sum; the first also a second.
-            const float sum = q == 0 ? r_sum : q == 1 ? b_sum : q == 2 ? a_sum : w_sum;
-            const size_t at = (size_t)(t0 + t) * c + i;
-            if (mine) mine_out[at] = sum;
-            if (mine && q == 0) dk[at] = k_sum;
+            EACH_ROW {
+                const float d = own_rows[half][l * OWN + i + 8 * z];
+                float ph = 0.0f, pv = 0.0f;
+                EACH_TERM {
+                    g[z][m] = fmaf(d, now[1].at[m], g[z][m]);
+                    ph = fmaf(g[z][m], now[0].at[m], ph);
+                    pv = fmaf(g[z][m], now[4].at[m], pv);
+                }
+                const float of_h = fold_state(ph), of_v = fold_state(pv);
+                const u32 row = place.first_row + i + 8 * z;
+                const size_t at = (size_t)(t0 + l) * c + row;
+                if ((EXACT || row < n) && t0 + l < tokens) {
+                    if (q == 0) dv[at] = of_v;
+                    if (q == 1) h[at] = of_h;
+                }
+                EACH_TERM g[z][m] = fmaf(of_h, -now[3].at[m], g[z][m] * now[2].at[m]);
+            }
+#pragma unroll
+            for (int x = 0; x < 5; ++x) {
+                if (AHEAD) now[x] = next[x];
+            }
         }
     }
 }
 
-// Overwrites y, sa and, where states is not null, the state before every SEGMENT-th token; b = kk a, the removal key is -kk.
-#define RECURRENCE(NAME, M, SEGMENT, EXACT)                                                                               \
-    extern "C" __global__ void __launch_bounds__(16 * M, 1) recurrence_forward_##NAME(                                       \
+// Where a block of the columns finds its part: a window's segment, and columns of a head from first_column on.
+struct ColumnsPlace {
+    u32 segment, tokens, c, n, first_column;
+};
+
+#define EACH_COLUMN _Pragma("unroll") for (int z = 0; z < COLUMNS; ++z)
+
+// What a block of 64 threads adds up: 16 COLUMNS columns; a thread's lie 16 apart.
+template <int M, int SEGMENT, int COLUMNS, bool EXACT>
+__device__ __forceinline__ void recurrence_columns(
+    const float* const (&rows)[4],     // v, sa, dy, h: along the columns' elements
+    const float* const (&columns)[5],  // r, w, k, kk, b: of the columns themselves
+    const float* states, const float* gradients,  // of the segment, [N,N]
+    float* const (&out)[5],            // dr, db, da, dw, dk
+    const ColumnsPlace& place) {
+    constexpr int THREADS = 64, LINE = Lines<M>::LINE, WIDE = 16 * COLUMNS;
+    __shared__ __align__(16) float staged[4][SEGMENT * LINE];
+    __shared__ float own[5][SEGMENT * WIDE];
+    const u32 l = threadIdx.x / 4, q = threadIdx.x % 4, n = place.n, c = place.c;
+    const int first = (int)(place.segment * SEGMENT), terms = (int)((n + 3 - q) / 4);
+    float state[SEGMENT + 1][COLUMNS][M] = {}, g[COLUMNS][M] = {};
+    EACH_COLUMN {
+        const u32 j = place.first_column + l + 16 * z;
+        if (EXACT || j < n) {
+            EACH_TERM {
+                state[0][z][m] = states[(size_t)(q + 4 * m) * n + j];
+                g[z][m] = gradients[(size_t)(q + 4 * m) * n + j];
+            }
+        }
+    }
+#pragma unroll
+    for (int x = 0; x < 4; ++x) {
+        Feed<M, SEGMENT, THREADS, EXACT> feed;
+        feed.fetch(rows[x], first, (int)place.tokens, c, n);
+        feed.store(staged[x], n);
+    }
+#pragma unroll
+    for (int x = 0; x < 5; ++x) {
+#pragma unroll
+        for (int p = 0; p < (SEGMENT * WIDE + THREADS - 1) / THREADS; ++p) {
+            const u32 e = threadIdx.x + p * THREADS, j = place.first_column + e % WIDE;
+            const int t = first + (int)(e / WIDE);
+            if (e < SEGMENT * WIDE) {
+                own[x][e] = t < (int)place.tokens && (EXACT || j < n) ? columns[x][(size_t)t * c + j] : 0.0f;
+            }
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int t = 0; t < SEGMENT; ++t) {
+        Part<M> v, removed;
+        v.read(&staged[0][t * LINE + q * Lines<M>::PART]);
+        removed.read(&staged[1][t * LINE + q * Lines<M>::PART]);
+        EACH_COLUMN {
+            const u32 at = t * WIDE + l + 16 * z;
+            const float w = own[1][at], k = own[2][at], b = own[4][at];
+            EACH_TERM {
+                state[t + 1][z][m] = fmaf(v.at[m], k, fmaf(removed.at[m], b, state[t][z][m] * w));
+            }
+        }
+    }
+    float* const mine = q == 0 ? out[0] : q == 1 ? out[1] : q == 2 ? out[2] : out[3];
+#pragma unroll
+    for (int t = SEGMENT - 1; t >= 0; --t) {
+        Part<M> v, removed, d, h;
+        v.read(&staged[0][t * LINE + q * Lines<M>::PART]);
+        removed.read(&staged[1][t * LINE + q * Lines<M>::PART]);
+        d.read(&staged[2][t * LINE + q * Lines<M>::PART]);
+        h.read(&staged[3][t * LINE + q * Lines<M>::PART]);
+        EACH_COLUMN {
+            const u32 at = t * WIDE + l + 16 * z, j = place.first_column + l + 16 * z;
+            const float r = own[0][at], w = own[1][at], a = -own[3][at];
+            float pr = 0.0f, pk = 0.0f, pb = 0.0f, pw = 0.0f, pa = 0.0f;
+            EACH_TERM {
+                g[z][m] = fmaf(d.at[m], r, g[z][m]);
+                pr = fmaf(state[t + 1][z][m], d.at[m], pr);
+                pk = fmaf(g[z][m], v.at[m], pk);
+                pb = fmaf(g[z][m], removed.at[m], pb);
+                pw = fmaf(g[z][m], state[t][z][m], pw);
+                pa = fmaf(state[t][z][m], h.at[m], pa);
+                g[z][m] = fmaf(h.at[m], a, g[z][m] * w);
+            }
+            const float sum = fold_states(pr, pb, pa, pw, q), of_k = fold_state(pk);
+            if (first + t < (int)place.tokens && (EXACT || j < n)) {
+                const size_t to = (size_t)(first + t) * c + j;
+                mine[to] = sum;
+                if (q == 0) out[4][to] = of_k;
+            }
+        }
+    }
+}
+
+// Overwrites y, sa and, where keep is not 0, the states before each segment; b = kk a, the removal key is -kk. One warp a lane,
+// window, head and 8 ROWS rows.
+#define RECURRENCE_ROWS(NAME, M, SEGMENT, ROWS, EXACT)                                                                    \
+    extern "C" __global__ void __launch_bounds__(32) recurrence_forward_##NAME(                                           \
         const int* lanes, const float* r, const float* w, const float* k, const float* v, const float* kk,                \
         const float* b, float* y, float* sa, float* states, unsigned windows, unsigned tokens, unsigned heads,            \
+        unsigned n, unsigned keep) {                                                                                      \
+        const int lane = lanes[blockIdx.z];                                                                               \
+        if (lane < 0) return;                                                                                             \
+        const u32 head = blockIdx.x % heads, c = heads * n, segments = (tokens + SEGMENT - 1) / SEGMENT;                  \
+        const size_t window = (size_t)lane * windows + blockIdx.y, at = window * tokens * c + head * n;                   \
+        const RowsPlace place = {tokens, c, n, blockIdx.x / heads * 8 * ROWS};                                            \
+        const float* const vectors[5] = {kk + at, w + at, k + at, b + at, r + at};                                        \
+        float* kept = keep ? states + (window * heads + head) * segments * n * n : nullptr;                               \
+        recurrence_forward<M, SEGMENT, ROWS, EXACT>(vectors, v + at, y + at, sa + at, kept, place);                       \
+    }                                                                                                                     \
+    extern "C" __global__ void __launch_bounds__(32) recurrence_rows_##NAME(                                              \
+        const int* lanes, const float* r, const float* w, const float* k, const float* kk, const float* b,                \
+        const float* dy, float* dv, float* h, float* gradients, unsigned windows, unsigned tokens, unsigned heads,        \
         unsigned n) {                                                                                                     \
         const int lane = lanes[blockIdx.z];                                                                               \
         if (lane < 0) return;                                                                                             \
-        const u32 c = heads * n, segments = (tokens + SEGMENT - 1) / SEGMENT;                                             \
-        const size_t window = (size_t)lane * windows + blockIdx.y;                                                        \
-        const size_t at = window * tokens * c + blockIdx.x * n;                                                           \
-        float* kept = states ? states + (window * heads + blockIdx.x) * segments * n * n : nullptr;                       \
-        recurrence_forward<M, SEGMENT, EXACT>(                                                                            \
-            r + at, w + at, k + at, v + at, kk + at, b + at, y + at, sa + at, kept, tokens, c, n);                        \
-    }                                                                                                                     \
-    extern "C" __global__ void __launch_bounds__(16 * M, 1) recurrence_backward_##NAME(                                      \
-        const int* lanes, const float* r, const float* w, const float* k, const float* v, const float* kk,                \
-        const float* b, const float* sa, const float* states, const float* dy, float* dr, float* dw, float* dk,           \
-        float* dv, float* da, float* db, unsigned windows, unsigned tokens, unsigned heads, unsigned n) {                 \
-        const int lane = lanes[blockIdx.z];                                                                               \
-        if (lane < 0) return;                                                                                             \
-        const u32 c = heads * n, segments = (tokens + SEGMENT - 1) / SEGMENT;                                             \
-        const size_t window = (size_t)lane * windows + blockIdx.y;                                                        \
-        const size_t at = window * tokens * c + blockIdx.x * n;                                                           \
-        const float* kept = states + (window * heads + blockIdx.x) * segments * n * n;                                    \
-        recurrence_backward<M, SEGMENT, EXACT>(                                                                           \
-            r + at, w + at, k + at, v + at, kk + at, b + at, sa + at, kept, dy + at, dr + at, dw + at, dk + at, dv + at,  \
-            da + at, db + at, tokens, c, n);                                                                              \
+        const u32 head = blockIdx.x % heads, c = heads * n, segments = (tokens + SEGMENT - 1) / SEGMENT;                  \
+        const size_t window = (size_t)lane * windows + blockIdx.y, at = window * tokens * c + head * n;                   \
+        const RowsPlace place = {tokens, c, n, blockIdx.x / heads * 8 * ROWS};                                            \
+        const float* const vectors[5] = {b + at, r + at, w + at, kk + at, k + at};                                        \
+        float* kept = gradients + (window * heads + head) * segments * n * n;                                             \
+        recurrence_rows<M, SEGMENT, ROWS, EXACT>(vectors, dy + at, dv + at, h + at, kept, place);                         \
     }
 
-RECURRENCE(upto16, 4, 8, false)
-RECURRENCE(upto32, 8, 8, false)
-RECURRENCE(upto64, 16, 2, false)
-RECURRENCE(upto128, 32, 1, false)
-RECURRENCE(of32, 8, 8, true)
-RECURRENCE(of64, 16, 2, true)
+// Overwrites the sums down the columns. 64 threads a lane, window, segment, head and 16 COLUMNS columns.
+#define RECURRENCE_COLUMNS(NAME, M, SEGMENT, COLUMNS, EXACT)                                                              \
+    extern "C" __global__ void __launch_bounds__(64) recurrence_columns_##NAME(                                           \
+        const int* lanes, const float* r, const float* w, const float* k, const float* v, const float* kk,                \
+        const float* b, const float* sa, const float* h, const float* dy, const float* states, const float* gradients,    \
+        float* dr, float* dw, float* dk, float* da, float* db, unsigned windows, unsigned tokens, unsigned heads,         \
+        unsigned n) {                                                                                                     \
+        const int lane = lanes[blockIdx.z];                                                                               \
+        if (lane < 0) return;                                                                                             \
+        const u32 head = blockIdx.x % heads, c = heads * n, segments = (tokens + SEGMENT - 1) / SEGMENT;                  \
+        const u32 segment = blockIdx.y % segments;                                                                        \
+        const size_t window = (size_t)lane * windows + blockIdx.y / segments, at = window * tokens * c + head * n;        \
+        const size_t kept = ((window * heads + head) * segments + segment) * n * n;                                       \
+        const ColumnsPlace place = {segment, tokens, c, n, blockIdx.x / heads * 16 * COLUMNS};                            \
+        const float* const rows[4] = {v + at, sa + at, dy + at, h + at};                                                  \
+        const float* const columns[5] = {r + at, w + at, k + at, kk + at, b + at};                                        \
+        float* const out[5] = {dr + at, db + at, da + at, dw + at, dk + at};                                              \
+        recurrence_columns<M, SEGMENT, COLUMNS, EXACT>(rows, columns, states + kept, gradients + kept, out, place);       \
+    }
+
+RECURRENCE_ROWS(upto16, 4, 8, 1, false)
+RECURRENCE_ROWS(upto32, 8, 8, 1, false)
+RECURRENCE_ROWS(upto64, 16, 4, 1, false)
+RECURRENCE_ROWS(upto128, 32, 2, 1, false)
+RECURRENCE_ROWS(of32, 8, 8, 1, true)
+RECURRENCE_ROWS(of32x2, 8, 8, 2, true)
+RECURRENCE_ROWS(of32x4, 8, 8, 4, true)
+RECURRENCE_ROWS(of64, 16, 4, 1, true)
+RECURRENCE_COLUMNS(upto16, 4, 8, 1, false)
+RECURRENCE_COLUMNS(upto32, 8, 8, 1, false)
+RECURRENCE_COLUMNS(upto64, 16, 4, 1, false)
+RECURRENCE_COLUMNS(upto128, 32, 2, 1, false)
+RECURRENCE_COLUMNS(of32, 8, 8, 2, true)
+RECURRENCE_COLUMNS(of64, 16, 4, 1, true)

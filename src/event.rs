@@ -120,6 +120,18 @@ pub enum Phase {
     Closing,
 }
 
+/// A GPU as a worker opened it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// UUID, `GPU-…` or `MIG-…`.
+    pub uuid: String,
+    /// PCI bus, `00000000:04:00.0`.
+    pub pci: String,
+    /// Model.
+    pub name: String,
+}
+
 /// An attempt at a run, as events name it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct At {
@@ -203,6 +215,21 @@ pub enum Event {
         backend: String,
         /// Vector instructions in use.
         simd: String,
+        /// Attempts that it can train at once.
+        #[serde(default = "one")]
+        lanes: u32,
+        /// The GPU that it opened.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<Device>,
+    },
+    /// A worker trains another number of attempts at once from now on.
+    WorkerLanes {
+        /// Its die.
+        die: usize,
+        /// How many.
+        lanes: u32,
+        /// Why.
+        why: String,
     },
     /// A worker is gone, and not because it was told to leave.
     WorkerLost {
@@ -217,6 +244,9 @@ pub enum Event {
     DieSetAside {
         /// The die.
         die: usize,
+        /// Its UUID, of a GPU.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        uuid: Option<String>,
         /// Its last failure.
         failure: Failure,
     },
@@ -318,6 +348,10 @@ pub enum Event {
         /// Seconds since the start.
         wall_sec: f64,
     },
+}
+
+const fn one() -> u32 {
+    1
 }
 
 /// An event and when it happened, as written to a line of JSON.

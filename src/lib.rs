@@ -12,6 +12,7 @@ pub mod clock;
 pub mod controller;
 pub mod data;
 pub mod devices;
+pub mod driver;
 pub mod duration;
 pub mod event;
 pub mod exact;
@@ -32,6 +33,7 @@ pub mod settings;
 pub mod stats;
 pub mod store;
 pub mod sweep;
+pub mod torture;
 pub mod trainer;
 pub mod worker;
 

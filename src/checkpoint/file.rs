@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::CheckpointError;
 use crate::run::{NUMERICS, RunId};
-use crate::settings::{Settings, run_digest, run_id};
+use crate::settings::{Settings, run_digest, run_id, without_neutral};
 use crate::store::LogMark;
 use crate::trainer::Progressed;
 
 /// Version of the files.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Key of the label in the file's metadata.
 const KEY: &str = "diesweep";
 /// What stands before the digest in the header: the label is JSON in a JSON string.
@@ -33,7 +33,7 @@ pub enum Holds {
 }
 
 /// Whose files these are.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
     /// The run.
@@ -42,6 +42,8 @@ pub struct Identity {
     pub numerics: u32,
     /// The whole digest of settings and corpus whose beginning is the run's id, hexadecimal.
     pub settings: String,
+    /// The settings themselves, canonical; those that change no number, the corpus' path among them, are the defaults.
+    pub configuration: Settings,
 }
 
 impl Identity {
@@ -51,6 +53,7 @@ impl Identity {
             run: run_id(settings, corpus_digest),
             numerics: NUMERICS,
             settings: run_digest(settings, corpus_digest).to_string(),
+            configuration: without_neutral(settings),
         }
     }
 }

@@ -13,12 +13,14 @@ mod error;
 mod file;
 mod resume;
 mod saver;
+mod single;
 mod tensors;
 
 pub use error::CheckpointError;
 pub use file::{Holds, Identity, Label, Opened, open};
 pub use resume::{Found, Search, newest};
 pub use saver::{Saver, save_final};
+pub use single::save;
 
 #[cfg(test)]
 mod tests;

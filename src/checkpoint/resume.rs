@@ -62,14 +62,19 @@ fn read(path: &Path, identity: &Identity, params: &ModelParams, sr4: bool) -> Re
     let (Holds::Checkpoint, Some(progress), Some(mark)) = (label.holds, &label.progress, &label.log) else {
         return Err(foreign("it is no checkpoint".to_owned()));
     };
-    let theirs = &label.identity;
-    if theirs.numerics != identity.numerics {
-        return Err(foreign(format!("its arithmetic is version {}, not {}", theirs.numerics, identity.numerics)));
-    }
-    if theirs != identity {
-        return Err(foreign(format!("it is of run {}", theirs.run)));
-    }
+    check_identity(&label.identity, identity).map_err(foreign)?;
     let snapshot = tensors::snapshot(params, sr4, progress.clone(), &file.tensors()?).map_err(foreign)?;
     let log = mark.kept(&path.with_file_name("log.csv"))?;
     Ok(Found { snapshot, log, rows: mark.rows, path: path.to_owned() })
+}
+
+/// Whether a file's run is ours; else how it is another.
+pub(super) fn check_identity(theirs: &Identity, ours: &Identity) -> Result<(), String> {
+    if theirs.numerics != ours.numerics {
+        return Err(format!("its arithmetic is version {}, not {}", theirs.numerics, ours.numerics));
+    }
+    if theirs != ours {
+        return Err(format!("it is of run {}", theirs.run));
+    }
+    Ok(())
 }

@@ -12,6 +12,7 @@
 
 use std::ops::Range;
 
+use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
 use super::file::{Array, Values};
@@ -125,6 +126,16 @@ pub(super) fn weights<'a>(params: &ModelParams, weights: &'a [f32]) -> Vec<(Stri
     params.table.iter().map(array).collect()
 }
 
+/// The weights among these arrays; the error says which array is not as it must be.
+pub(super) fn read_weights(params: &ModelParams, arrays: &SafeTensors<'_>) -> Result<Vec<f32>, String> {
+    let mut weights = vec![0.0; params.arena_len];
+    for p in &params.table {
+        let array = arrays.tensor(&p.name).map_err(|_| format!("it has no array `{}`", p.name))?;
+        copy(&p.name, &p.shape, &array, ValuesMut::F32(p.id.of_mut(&mut weights)))?;
+    }
+    Ok(weights)
+}
+
 /// The run whose arrays these are; the error says which array is not as it must be.
 pub(super) fn snapshot(
     params: &ModelParams,
@@ -154,17 +165,27 @@ pub(super) fn snapshot(
 fn fill(slot: &Slot, snapshot: &mut Snapshot, arrays: &SafeTensors<'_>) -> Result<(), String> {
     let name = &slot.name;
     let array = arrays.tensor(name).map_err(|_| format!("it has no array `{name}`"))?;
-    if array.shape() != slot.shape {
-        return Err(format!("its array `{name}` has shape {:?}, not {:?}", array.shape(), slot.shape));
+    let to = match slot.arena.of_mut(snapshot) {
+        Some(ValuesMut::F32(all)) => ValuesMut::F32(&mut all[slot.range.clone()]),
+        Some(ValuesMut::I8(all)) => ValuesMut::I8(&mut all[slot.range.clone()]),
+        None => return Err(format!("its array `{name}` is not one of this arm")),
+    };
+    copy(name, &slot.shape, &array, to)
+}
+
+/// Copies an array of a shape.
+fn copy(name: &str, shape: &[usize], array: &TensorView<'_>, to: ValuesMut<'_>) -> Result<(), String> {
+    if array.shape() != shape {
+        return Err(format!("its array `{name}` has shape {:?}, not {shape:?}", array.shape()));
     }
-    match (slot.arena.of_mut(snapshot), array.dtype()) {
-        (Some(ValuesMut::F32(all)), Dtype::F32) => {
-            for (x, bytes) in all[slot.range.clone()].iter_mut().zip(array.data().as_chunks().0) {
+    match (to, array.dtype()) {
+        (ValuesMut::F32(to), Dtype::F32) => {
+            for (x, bytes) in to.iter_mut().zip(array.data().as_chunks().0) {
                 *x = f32::from_le_bytes(*bytes);
             }
         }
-        (Some(ValuesMut::I8(all)), Dtype::I8) => {
-            for (x, byte) in all[slot.range.clone()].iter_mut().zip(array.data()) {
+        (ValuesMut::I8(to), Dtype::I8) => {
+            for (x, byte) in to.iter_mut().zip(array.data()) {
                 *x = byte.cast_signed();
             }
         }

@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use crate::checkpoint::{CheckpointError, Holds, Label, open};
+use crate::settings::Settings;
+use crate::settings::table::TABLE;
 
 /// Look into checkpoints and final weights
 #[derive(Args, Debug)]
@@ -67,6 +69,15 @@ fn about(label: &Label) -> String {
         "{holds} of run {}, numerics {}, format {}\nsettings {}\ndigest {}\n",
         identity.run, identity.numerics, label.format, identity.settings, label.digest
     );
+    let configuration = &identity.configuration;
+    let changed = TABLE.iter().filter_map(|row| {
+        let value = row.get(configuration)?;
+        (row.changes_numbers && row.get(&Settings::default()).as_ref() != Some(&value))
+            .then(|| format!("{} = {value}", row.key))
+    });
+    let changed: Vec<_> = changed.collect();
+    let changed = if changed.is_empty() { "none".to_owned() } else { changed.join(", ") };
+    let _ = writeln!(text, "settings that are not the defaults: {changed}");
     if let Some(progress) = &label.progress {
         let _ = writeln!(text, "{} steps done, {} of them skipped", progress.steps, progress.skipped);
         for (name, best) in [("val_bpb", progress.best_val_bpb), ("val_acc", progress.best_val_acc)] {

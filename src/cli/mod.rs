@@ -12,9 +12,13 @@ pub mod kernels;
 mod ledger;
 mod parity;
 pub mod plan;
+mod refresh;
 mod report;
 mod run;
+mod sample;
 mod stats;
+mod torture;
+mod train;
 mod verify;
 mod worker;
 
@@ -43,12 +47,16 @@ enum Command {
     Explain(explain::ExplainArgs),
     Verify(verify::VerifyArgs),
     Export(export::ExportArgs),
+    Train(train::TrainArgs),
+    Sample(sample::SampleArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Parity(parity::ParityArgs),
     #[command(hide = true)]
     Kernels(kernels::KernelsArgs),
     #[command(hide = true)]
     Bench(bench::BenchArgs),
+    #[command(hide = true)]
+    Torture(torture::TortureArgs),
     /// Trains what its controller assigns.
     #[command(hide = true)]
     Worker(worker::WorkerArgs),
@@ -68,8 +76,11 @@ pub fn main() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Train(args) => train::run(&args),
+        Command::Sample(args) => sample::run(&args),
         Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Worker(args) => worker::main(&args),
+        Command::Torture(args) => torture::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Parity(args) => parity::run(&args),
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::ledger::FolderLedger;
+use super::refresh::{LEAST, Refresher};
 use super::{error_chain, print};
 use crate::backend::cpu::simd::{FORCE_VARIABLE, Level, LevelError};
 use crate::controller::{
@@ -19,7 +20,7 @@ use crate::duration;
 use crate::event::{Event, Halt};
 use crate::plan::{Plan, open_corpus};
 use crate::progress::{Bars, EventsFile, JsonLines, Plain, Sink, Sinks};
-use crate::report::{closing_text, write_report, write_tables};
+use crate::report::{closing_text, write_plots, write_report, write_tables};
 use crate::store::{Loaded, Opened, Results, StoreError};
 use crate::sweep::{self, Diagnostics, Sweep};
 
@@ -49,6 +50,9 @@ pub(super) struct RunArgs {
     /// Time that runs in hand get to end their step and be saved when the sweep is told to stop
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = duration::parse)]
     stop_grace: Duration,
+    /// Make the report anew every so often while the sweep is at work, such as 30s or 5m
+    #[arg(long, value_name = "TIME", value_parser = report_every)]
+    report_every: Option<Duration>,
     /// Vector instructions: auto, avx512, avx2 or portable
     #[arg(long, hide = true)]
     simd: Option<String>,
@@ -62,6 +66,12 @@ pub(super) struct RunArgs {
     #[cfg(debug_assertions)]
     #[arg(long, hide = true)]
     script: Option<PathBuf>,
+}
+
+/// Reads the time between two reports.
+fn report_every(text: &str) -> Result<Duration, String> {
+    let time = duration::parse(text)?;
+    if time < LEAST { Err(format!("must be at least {} ms", LEAST.as_millis())) } else { Ok(time) }
 }
 
 /// Kinds of dies.
@@ -96,6 +106,9 @@ enum RunError {
     /// The closing table has nowhere to go. The tables of the results folder are written.
     #[error("the comparison cannot be printed")]
     Print(#[source] std::io::Error),
+    /// The thread that makes the report anew.
+    #[error("the thread that makes the report cannot be started")]
+    Refresh(#[source] std::io::Error),
     /// The controller.
     #[error(transparent)]
     Controller(#[from] ControllerError),
@@ -113,7 +126,11 @@ impl RunError {
             Self::Sweep(_) | Self::NoCuda | Self::Simd(_) | Self::Dies(DiesError::Zero(_)) => 2,
             // Work is left that another controller holds.
             Self::Store(StoreError::Held { .. }) => 75,
-            Self::Dies(DiesError::Mask(_)) | Self::Store(_) | Self::Print(_) | Self::Controller(_) => 1,
+            Self::Dies(DiesError::Mask(_))
+            | Self::Store(_)
+            | Self::Print(_)
+            | Self::Refresh(_)
+            | Self::Controller(_) => 1,
         }
     }
 }
@@ -151,7 +168,18 @@ fn run(args: &RunArgs) -> Result<Conclusion, RunError> {
     }
     let finished: Vec<bool> = loaded.states.iter().map(|state| state.result().is_some()).collect();
     let (plan, ledger) = (Arc::new(plan), Arc::new(FolderLedger { results: opened.results }));
+    let every = args.report_every.or(plan.options.report_every.map(Duration::from_millis));
+    let to_do = finished.iter().any(|done| !done);
+    let refresher = match every.filter(|_| to_do) {
+        Some(every) => {
+            Some(Refresher::start(Arc::clone(&plan), Arc::clone(&ledger), every).map_err(RunError::Refresh)?)
+        }
+        None => None,
+    };
     let summary = train(args, &plan, &finished, &dies, &ledger)?;
+    if let Some(refresher) = refresher.filter(|_| !summary.at_once) {
+        refresher.finish();
+    }
     let compared = if summary.at_once { Ok(()) } else { compare(args, &plan, &ledger.results) };
     // Where the tables cannot be written, the runs that are left are left all the same.
     say_how_to_go_on(&summary);
@@ -223,7 +251,7 @@ fn train(
         });
     }
     let options = Options {
-        cores: dies.cores.clone(),
+        dies: dies.specs(),
         launch: launch(args),
         limits: Limits {
             stop_grace: args.stop_grace,
@@ -268,18 +296,21 @@ fn colour() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Writes the tables and the report, and prints the closing table. Of a sweep that was stopped too: what there is, is a comparison.
+/// Writes the tables, the report and its plots, and prints the closing table. Of a sweep that was stopped too: what there is, is a comparison.
 fn compare(args: &RunArgs, plan: &Plan, results: &Results) -> Result<(), RunError> {
     let loaded = results.load(plan)?;
     let analysis = write_tables(results, plan, &loaded)?;
-    let report = write_report(results, plan, &loaded, &analysis);
+    let report = write_report(results, plan, &loaded, &analysis, None);
+    let plots = write_plots(results, plan, &loaded, &analysis);
     if !args.json {
         let bold = std::io::stdout().is_terminal() && colour();
         let text = closing_text(plan, &analysis, results.layout().dir(), bold);
         print(&text).map_err(RunError::Print)?;
     }
     // Told after the table, which does not depend on it.
-    Ok(report?)
+    report?;
+    plots?;
+    Ok(())
 }
 
 /// Says what is not done, and with which command it goes on.

@@ -35,7 +35,7 @@ pub(super) fn main(args: &WorkerArgs) -> ExitCode {
     if let Some(script) = &args.script {
         return report(worker::serve(&options, |link| worker::Scripted::load(script, link)));
     }
-    report(worker::serve(&options, |_| worker::CpuTrainers::new(args.threads)))
+    report(worker::serve(&options, |_| worker::CpuTrainer::new(args.threads)))
 }
 
 fn report(served: Result<(), worker::WorkerError>) -> ExitCode {
@@ -43,7 +43,7 @@ fn report(served: Result<(), worker::WorkerError>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{}", error_chain(&error));
-            ExitCode::FAILURE
+            ExitCode::from(error.exit_status())
         }
     }
 }

@@ -54,6 +54,8 @@ pub struct Publication {
     pub outcome: Outcome,
     /// Volatile: die.
     pub die: usize,
+    /// Volatile: lane.
+    pub lane: u32,
     /// Volatile: when the attempt was assigned.
     pub started: SystemTime,
     /// Volatile: when it ended.

@@ -1,6 +1,46 @@
-//! CPU dies: groups of cores.
+//! Dies: groups of CPU cores, and GPUs.
 
+use crate::event::Device;
 use crate::worker::{BindError, cores_allowed};
+
+/// A die as workers are started on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DieSpec {
+    /// Cores that its worker is asked to pin itself to; empty: none in particular.
+    pub cores: Vec<usize>,
+    /// The GPU; none of a group of cores.
+    pub gpu: Option<GpuPin>,
+}
+
+/// A GPU that a worker is pinned to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuPin {
+    /// What `CUDA_VISIBLE_DEVICES` names: its UUID, or that of a MIG instance.
+    pub visible: String,
+    /// UUID of the whole die.
+    pub uuid: String,
+    /// PCI bus, `00000000:04:00.0`.
+    pub pci: String,
+    /// Model.
+    pub name: String,
+}
+
+impl GpuPin {
+    /// Why what a worker opened is not this GPU; none where it is. A driver may name an instance by its own UUID or by its die's.
+    pub(super) fn mismatch(&self, opened: Option<&Device>) -> Option<String> {
+        let Some(opened) = opened else {
+            return Some(format!("it was pinned to {} and opened no GPU", self.visible));
+        };
+        let same = |uuid: &str| uuid.eq_ignore_ascii_case(&opened.uuid);
+        let here = same(&self.visible) || same(&self.uuid);
+        (!here || !self.pci.eq_ignore_ascii_case(&opened.pci)).then(|| {
+            format!(
+                "it was pinned to {} on bus {} and opened {} on bus {}",
+                self.visible, self.pci, opened.uuid, opened.pci
+            )
+        })
+    }
+}
 
 /// The CPU cannot be divided as asked.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +74,11 @@ impl CpuDies {
         // Knows of the quota of a container, which the mask does not show.
         let quota = std::thread::available_parallelism().map_or(allowed.len(), std::num::NonZero::get);
         Self::divide(&allowed, quota, dies, threads)
+    }
+
+    /// The dies as workers are started on them.
+    pub fn specs(&self) -> Vec<DieSpec> {
+        self.cores.iter().map(|cores| DieSpec { cores: cores.clone(), gpu: None }).collect()
     }
 
     fn divide(allowed: &[usize], quota: usize, dies: Option<usize>, threads: usize) -> Result<Self, DiesError> {
@@ -86,5 +131,25 @@ mod tests {
     fn zero_is_refused() {
         assert!(matches!(CpuDies::divide(&[0], 1, Some(0), 1), Err(DiesError::Zero(_))));
         assert!(matches!(CpuDies::divide(&[0], 1, None, 0), Err(DiesError::Zero(_))));
+    }
+
+    #[test]
+    fn a_worker_must_have_opened_the_gpu_that_it_was_pinned_to() {
+        let pin = |visible: &str| GpuPin {
+            visible: visible.into(),
+            uuid: "GPU-1".into(),
+            pci: "00000000:0A:00.0".into(),
+            name: "Tesla K80".into(),
+        };
+        let opened = |uuid: &str, pci: &str| Device { uuid: uuid.into(), pci: pci.into(), name: "Tesla K80".into() };
+        assert_eq!(pin("GPU-1").mismatch(Some(&opened("gpu-1", "00000000:0a:00.0"))), None);
+        assert_eq!(pin("MIG-2").mismatch(Some(&opened("GPU-1", "00000000:0a:00.0"))), None);
+        assert_eq!(pin("MIG-2").mismatch(Some(&opened("MIG-2", "00000000:0a:00.0"))), None);
+        assert_eq!(
+            pin("GPU-1").mismatch(Some(&opened("GPU-3", "00000000:0b:00.0"))).unwrap(),
+            "it was pinned to GPU-1 on bus 00000000:0A:00.0 and opened GPU-3 on bus 00000000:0b:00.0"
+        );
+        assert!(pin("GPU-1").mismatch(Some(&opened("GPU-1", "00000000:0b:00.0"))).is_some());
+        assert!(pin("GPU-1").mismatch(None).unwrap().ends_with("and opened no GPU"));
     }
 }

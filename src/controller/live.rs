@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, select};
 
 use super::clerk::{Claim, Clerks, Ledger, Publication};
+use super::dies::DieSpec;
 use super::effects::{Effects, Input, WorkerId};
 use super::halt::Summary;
 use super::handle::handle;
@@ -28,8 +29,8 @@ const INPUTS: usize = 4096;
 /// What a controller works with.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Cores of each die.
-    pub cores: Vec<Vec<usize>>,
+    /// The dies.
+    pub dies: Vec<DieSpec>,
     /// How workers are started.
     pub launch: Launch,
     /// How patient it is.
@@ -62,7 +63,7 @@ pub fn run(
     let (sender, inputs) = crossbeam_channel::bounded(INPUTS);
     let _watch = signals::watch(sender.clone()).map_err(ControllerError::Signals)?;
     let clerks = Clerks::start(&plan, ledger, &sender).map_err(ControllerError::Thread)?;
-    let mut state = State::new(plan, finished, options.cores.clone(), options.limits, Instant::now());
+    let mut state = State::new(plan, finished, options.dies.clone(), options.limits, Instant::now());
     let mut live = Live { options, clerks, sender, sink, processes: HashMap::new() };
     let summary = turn(&mut state, &mut live, &inputs);
     let Live { clerks, .. } = live;
@@ -120,7 +121,7 @@ impl Live<'_> {
 
 impl Effects for Live<'_> {
     fn start(&mut self, die: usize, worker: WorkerId) -> Result<u32, Failure> {
-        let process = Process::start(&self.options.launch, die, &self.options.cores[die], worker, &self.sender)?;
+        let process = Process::start(&self.options.launch, die, &self.options.dies[die], worker, &self.sender)?;
         let pid = process.id();
         self.processes.insert(worker, process);
         Ok(pid)

@@ -18,8 +18,9 @@ mod work;
 mod workers;
 
 pub use clerk::{Claim, Claimed, Ledger, LedgerError, Publication};
-pub use dies::{CpuDies, DiesError};
+pub use dies::{CpuDies, DieSpec, DiesError, GpuPin};
 pub use halt::{Conclusion, Summary};
 pub use live::{ControllerError, Options, run};
 pub use process::{Exit, Launch};
+pub use signals::stop_signals;
 pub use state::Limits;

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crossbeam_channel::{Receiver, Sender};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+use super::dies::DieSpec;
 use super::effects::{Input, WorkerId};
 use crate::event::{Cause, Failure, signal_name};
 use crate::protocol::{FromWorker, Lines, ToWorker, WireError, encode};
@@ -89,17 +90,18 @@ impl Process {
     pub(super) fn start(
         launch: &Launch,
         die: usize,
-        cores: &[usize],
+        spec: &DieSpec,
         id: WorkerId,
         inputs: &Sender<Input>,
     ) -> Result<Self, Failure> {
-        let cores: Vec<_> = cores.iter().map(usize::to_string).collect();
+        let cores: Vec<_> = spec.cores.iter().map(usize::to_string).collect();
         let mut child = Command::new(&launch.program)
             .arg0("diesweep")
             .arg("worker")
             .args(["--die", &die.to_string(), "--parent", &std::process::id().to_string()])
             .args(["--cores", &cores.join(",")])
             .args(&launch.args)
+            .envs(pinned(spec))
             .envs(launch.env.iter().map(|(key, value)| (key, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -181,6 +183,12 @@ impl Process {
         let outside = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
         in_attempt.as_deref().and_then(last_lines).or_else(|| last_lines(&outside.0))
     }
+}
+
+/// The environment in which a worker sees its GPU, and no other, as the first of its list.
+fn pinned(spec: &DieSpec) -> impl Iterator<Item = (&'static str, &str)> {
+    let gpu = spec.gpu.iter();
+    gpu.flat_map(|gpu| [("CUDA_VISIBLE_DEVICES", gpu.visible.as_str()), ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")])
 }
 
 /// Writes lines to a worker until it closes its input or is forgotten.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::clerk::Claim;
+use super::dies::DieSpec;
 use super::effects::WorkerId;
 use super::halt::{Conclusion, Summary};
 use super::process::Exit;
@@ -126,9 +127,23 @@ pub(super) struct Worker {
     pub(super) pid: u32,
     pub(super) mood: Mood,
     pub(super) lanes: Vec<Option<Busy>>,
+    /// Lanes that it trains in; those beyond are on their way back.
+    pub(super) open: usize,
     pub(super) heard: Instant,
     pub(super) closed: Option<Instant>,
     pub(super) exit: Option<(Exit, Instant)>,
+}
+
+impl Worker {
+    /// Lanes that a run can be put in.
+    pub(super) fn free(&self) -> usize {
+        self.lanes.iter().take(self.open).filter(|lane| lane.is_none()).count()
+    }
+
+    /// Attempts that it has in hand.
+    pub(super) fn in_hand(&self) -> usize {
+        self.lanes.iter().flatten().count()
+    }
 }
 
 /// What a die holds.
@@ -146,8 +161,8 @@ pub(super) enum DieState {
 #[derive(Debug)]
 pub(super) struct Die {
     pub(super) state: DieState,
-    /// Cores that its workers are asked to pin themselves to; empty: none in particular.
-    pub(super) cores: Vec<usize>,
+    /// What its workers are pinned to.
+    pub(super) spec: DieSpec,
     /// Failures in a row that count against it, each with the run that it hit.
     pub(super) faults: Vec<Option<usize>>,
 }
@@ -191,17 +206,11 @@ pub(super) struct State {
 }
 
 impl State {
-    /// A sweep at its beginning; `finished` tells which runs have a result already, `cores` is one set a die.
-    pub(super) fn new(
-        plan: Arc<Plan>,
-        finished: &[bool],
-        cores: Vec<Vec<usize>>,
-        limits: Limits,
-        now: Instant,
-    ) -> Self {
+    /// A sweep at its beginning; `finished` tells which runs have a result already, and on what dies it is trained.
+    pub(super) fn new(plan: Arc<Plan>, finished: &[bool], dies: Vec<DieSpec>, limits: Limits, now: Instant) -> Self {
         let entry =
             |&done: &bool| RunEntry { state: if done { RunState::Finished } else { RunState::Waiting }, failures: 0 };
-        let die = |cores| Die { state: DieState::Down { until: now }, cores, faults: Vec::new() };
+        let die = |spec| Die { state: DieState::Down { until: now }, spec, faults: Vec::new() };
         Self {
             waiting: (0..plan.runs.len()).filter(|&run| !finished[run]).collect(),
             runs: finished.iter().map(entry).collect(),
@@ -211,7 +220,7 @@ impl State {
             plan,
             limits,
             ready: VecDeque::new(),
-            dies: cores.into_iter().map(die).collect(),
+            dies: dies.into_iter().map(die).collect(),
             stop: None,
             early: Early::Watching(Vec::new()),
             started: now,

@@ -4,12 +4,15 @@ use std::time::Instant;
 
 use super::clerk::{Claim, Claimed, LedgerError, Publication};
 use super::effects::Effects;
-use super::state::{Busy, DieState, Early, Mood, RunState, State};
+use super::state::{Busy, DieState, Early, Mood, RunState, State, Worker};
 use super::workers::stray;
 use crate::event::{Cause, Event, Failure, Halt};
 use crate::plan::CorpusInfo;
 use crate::protocol::{Assignment, End, Place, ToWorker};
 use crate::settings::{Data, Settings};
+
+/// A worker of many lanes has one run claimed ahead for so many of them.
+const AHEAD: usize = 4;
 
 /// Failures that are alike, and nothing but them, that stop a sweep at its beginning.
 const ALIKE: usize = 3;
@@ -20,13 +23,13 @@ impl State {
         self.ready.len() + self.claiming
     }
 
-    /// Claims ahead: one run for each free lane, and one more for each die, so that a lane that becomes free does
+    /// Claims ahead: one run for each free lane, and a few more for each die, so that lanes that become free do
     /// not wait for a disk.
     pub(super) fn claim_more(&mut self, fx: &mut dyn Effects) {
         let mut wanted = 0;
         for die in &self.dies {
             wanted += match &die.state {
-                DieState::Up(worker) => 1 + worker.lanes.iter().filter(|lane| lane.is_none()).count(),
+                DieState::Up(worker) => 1 + worker.open / AHEAD + worker.free(),
                 DieState::Down { .. } => 2,
                 DieState::Aside => 0,
             };
@@ -71,21 +74,43 @@ impl State {
         }
     }
 
-    /// Fills free lanes with claimed runs, one lane of each worker in turn.
+    /// Fills free lanes with claimed runs, those of the least busy worker first.
     pub(super) fn assign(&mut self, fx: &mut dyn Effects) {
-        for die in 0..self.dies.len() {
-            while let Some(lane) = self.free_lane(die) {
-                let Some((run, claim)) = self.ready.pop_front() else {
-                    return;
-                };
+        while let Some((die, lane, at)) = self.next_place() {
+            if let Some((run, claim)) = self.ready.remove(at) {
                 self.assign_to(die, lane, run, claim, fx);
             }
         }
     }
 
-    fn free_lane(&mut self, die: usize) -> Option<usize> {
-        let worker = self.worker(die).filter(|worker| worker.mood == Mood::Live && worker.closed.is_none())?;
-        worker.lanes.iter().position(Option::is_none)
+    /// A die with a free lane, the lane, and the place in the queue of the run that can go there.
+    fn next_place(&mut self) -> Option<(usize, usize, usize)> {
+        if self.ready.is_empty() {
+            return None;
+        }
+        let takes = |worker: &Worker| worker.mood == Mood::Live && worker.closed.is_none() && worker.free() > 0;
+        let mut free: Vec<(usize, usize)> =
+            self.workers().filter(|(_, w)| takes(w)).map(|(die, w)| (w.in_hand(), die)).collect();
+        free.sort_unstable();
+        free.into_iter().find_map(|(_, die)| {
+            let at = self.ready_for(die)?;
+            let lane = self.worker(die)?.lanes.iter().position(Option::is_none)?;
+            Some((die, lane, at))
+        })
+    }
+
+    /// The first claimed run that can be trained beside what a die's worker has in hand: only runs of one shape and one corpus share
+    /// lanes.
+    fn ready_for(&mut self, die: usize) -> Option<usize> {
+        let beside = self.worker(die)?.lanes.iter().flatten().next().map(|busy| busy.run);
+        let runs = &self.plan.runs;
+        let alike = |run: usize, other: usize| {
+            runs[run].shape == runs[other].shape && runs[run].settings.data == runs[other].settings.data
+        };
+        match beside {
+            Some(beside) => self.ready.iter().position(|&(run, _)| alike(run, beside)),
+            None => (!self.ready.is_empty()).then_some(0),
+        }
     }
 
     fn assign_to(&mut self, die: usize, lane: usize, run: usize, claim: Claim, fx: &mut dyn Effects) {
@@ -149,7 +174,7 @@ impl State {
             End::Cancelled { .. } if !busy.cancelled => {
                 return Err("a cancelled attempt that nobody cancelled".to_owned());
             }
-            End::Result { .. } | End::Cancelled { .. } | End::Failed { .. } => {}
+            End::Result { .. } | End::Cancelled { .. } | End::Failed { .. } | End::Returned => {}
         }
         if let Some(worker) = self.worker(die) {
             worker
@@ -168,13 +193,23 @@ impl State {
                     claim: busy.claim(),
                     outcome: (*outcome).clone(),
                     die,
+                    lane: place.lane,
                     started: busy.started,
                     ended: crate::clock::now(),
                 });
                 self.set(busy.run, RunState::Publishing { at, outcome });
             }
             End::Cancelled { .. } => self.abandon(die, &busy, fx),
-            End::Failed { failure } => self.failed(die, &busy, failure, now, fx),
+            End::Failed { failure } => {
+                self.failed(die, &busy, &failure, fx);
+                self.weigh(die, Some(busy.run), &failure, now, fx);
+            }
+            // Nothing was tried, so no attempt is counted.
+            End::Returned if self.stop.is_some() => self.abandon(die, &busy, fx),
+            End::Returned => {
+                fx.announce(Event::AttemptAbandoned { at: self.at(busy.run, place.attempt, die) });
+                self.give_back(busy.run, busy.claim(), fx);
+            }
         }
         Ok(())
     }
@@ -187,7 +222,7 @@ impl State {
     }
 
     /// An attempt failed: its run goes to the end of the queue, or is given up.
-    pub(super) fn failed(&mut self, die: usize, busy: &Busy, failure: Failure, now: Instant, fx: &mut dyn Effects) {
+    pub(super) fn failed(&mut self, die: usize, busy: &Busy, failure: &Failure, fx: &mut dyn Effects) {
         let run = busy.run;
         self.runs[run].failures += 1;
         let attempts = self.runs[run].failures;
@@ -205,12 +240,24 @@ impl State {
             let (id, label) = (self.run(run).id, self.run(run).label());
             fx.announce(Event::RunFailed { run: id, label, attempts, failure: failure.clone() });
         }
-        if full {
+    }
+
+    /// What a failure means for the sweep and for the die; once for a worker that was lost, however many runs it had in hand. `run` is
+    /// the one that it speaks against, if there was but one.
+    pub(super) fn weigh(
+        &mut self,
+        die: usize,
+        run: Option<usize>,
+        failure: &Failure,
+        now: Instant,
+        fx: &mut dyn Effects,
+    ) {
+        if failure.cause == Cause::Disk {
             self.halt(Halt::Disk { message: failure.message.clone() }, now, fx);
-        } else if self.failed_alike(run, &failure) {
+        } else if run.is_some_and(|run| self.failed_alike(run, failure)) {
             self.halt(Halt::FailedAlike { failure: failure.clone() }, now, fx);
         }
-        self.fault(die, Some(run), &failure, now, fx);
+        self.fault(die, run, failure, now, fx);
     }
 
     /// Whether the first three runs failed, and alike.

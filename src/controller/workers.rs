@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use super::dies::DieSpec;
 use super::effects::{Effects, WorkerId};
 use super::process::Exit;
 use super::state::{DieState, Mood, State, Worker};
 use crate::event::{Cause, Event, Failure, Phase};
-use crate::protocol::{End, FromWorker, Hello, Place, Pulse, VERSION};
+use crate::protocol::{DIE_LOST, End, FromWorker, Hello, Place, Pulse, VERSION};
 use crate::run::Row;
 
 /// Failures in a row after which a die is set aside.
@@ -24,7 +25,7 @@ impl State {
         let free: usize = self
             .workers()
             .filter(|(_, worker)| matches!(worker.mood, Mood::Starting | Mood::Live))
-            .map(|(_, worker)| worker.lanes.iter().filter(|lane| lane.is_none()).count())
+            .map(|(_, worker)| worker.free())
             .sum();
         let mut wanted = (self.waiting.len() + self.claims()).saturating_sub(free);
         for die in 0..self.dies.len() {
@@ -39,9 +40,10 @@ impl State {
             match fx.start(die, id) {
                 Ok(pid) => {
                     // It is taken to have one lane until it says how many it has.
-                    let lanes = vec![None];
+                    let (lanes, open) = (vec![None], 1);
                     let (mood, closed, exit) = (Mood::Starting, None, None);
-                    self.dies[die].state = DieState::Up(Worker { id, pid, mood, lanes, heard: now, closed, exit });
+                    self.dies[die].state =
+                        DieState::Up(Worker { id, pid, mood, lanes, open, heard: now, closed, exit });
                 }
                 Err(failure) => {
                     fx.announce(Event::WorkerLost { die, attempts: 0, failure: failure.clone() });
@@ -71,6 +73,7 @@ impl State {
             (Mood::Starting | Mood::Leaving { .. }, FromWorker::Hello { hello }) => self.hello(die, hello, fx),
             (Mood::Live, FromWorker::Hello { .. }) => Err("a second hello".to_owned()),
             (_, _) if starting => Err("a message before its hello".to_owned()),
+            (_, FromWorker::Lanes { count, why }) => self.lanes(die, count, why, fx),
             (_, FromWorker::Ended { place, end }) => self.ended(die, place, end, now, fx),
             (_, FromWorker::Row { place, row }) => match self.row(die, place, row, fx) {
                 Ok(()) => return false,
@@ -90,7 +93,7 @@ impl State {
     }
 
     fn hello(&mut self, die: usize, hello: Hello, fx: &mut dyn Effects) -> Result<(), String> {
-        let asked = self.dies[die].cores.clone();
+        let DieSpec { cores: asked, gpu } = self.dies[die].spec.clone();
         let Some(worker) = self.worker(die) else {
             return Ok(());
         };
@@ -106,15 +109,30 @@ impl State {
         if !asked.is_empty() && hello.cores != asked {
             return Err(format!("it was to be pinned to cores {asked:?} and is pinned to {:?}", hello.cores));
         }
-        if !(1..=MOST_LANES).contains(&hello.lanes) {
-            return Err(format!("it offers {} lanes", hello.lanes));
+        if let Some(mismatch) = gpu.and_then(|gpu| gpu.mismatch(hello.device.as_ref())) {
+            return Err(mismatch);
         }
-        worker.lanes = (0..hello.lanes).map(|_| None).collect();
+        worker.open = lanes_offered(hello.lanes)?;
+        worker.lanes.resize(worker.open, None);
         if worker.mood == Mood::Starting {
             worker.mood = Mood::Live;
         }
-        let Hello { pid, cores, backend, simd, .. } = hello;
-        fx.announce(Event::WorkerReady { die, pid, cores, backend, simd });
+        let Hello { pid, cores, backend, simd, lanes, device, .. } = hello;
+        fx.announce(Event::WorkerReady { die, pid, cores, backend, simd, lanes, device });
+        Ok(())
+    }
+
+    /// A worker trains another number of attempts at once from now on.
+    fn lanes(&mut self, die: usize, count: u32, why: String, fx: &mut dyn Effects) -> Result<(), String> {
+        let open = lanes_offered(count)?;
+        if let Some(worker) = self.worker(die) {
+            worker.open = open;
+            // What is in lanes beyond is returned by the worker.
+            if worker.lanes.len() < open {
+                worker.lanes.resize(open, None);
+            }
+        }
+        fx.announce(Event::WorkerLanes { die, lanes: count, why });
         Ok(())
     }
 
@@ -247,6 +265,9 @@ impl State {
             Mood::Leaving { .. } if exit.clean() && busy.is_empty() => None,
             Mood::Doomed { failure } => Some(failure),
             Mood::Starting => Some(Failure::new(Cause::Start, format!("before it was ready, {exit}{said}"))),
+            Mood::Live | Mood::Leaving { .. } if exit == Exit::Status(DIE_LOST.into()) => {
+                Some(Failure::new(Cause::DeviceLost, said.trim_start_matches(": ")))
+            }
             Mood::Live | Mood::Leaving { .. } => Some(Failure::new(Cause::Crashed, format!("{exit}{said}"))),
         };
         let Some(failure) = failure else {
@@ -254,12 +275,11 @@ impl State {
             return;
         };
         fx.announce(Event::WorkerLost { die, attempts: busy.len(), failure: failure.clone() });
-        if busy.is_empty() {
-            self.fault(die, None, &failure, now, fx);
+        for busy in &busy {
+            self.failed(die, busy, &failure, fx);
         }
-        for busy in busy {
-            self.failed(die, &busy, failure.clone(), now, fx);
-        }
+        let run = if let [busy] = &busy[..] { Some(busy.run) } else { None };
+        self.weigh(die, run, &failure, now, fx);
     }
 
     /// Counts a failure against a die, and sets it aside after three in a row. Three failures of one and the same
@@ -283,11 +303,21 @@ impl State {
             *until = if faults.len() > 1 { now + BACKOFF } else { now };
         }
         let one_run = run.is_some() && faults.iter().all(|&hit| hit == run);
-        if faults.len() == FAULTS && !one_run {
+        // A die that its driver has lost is not tried again.
+        if failure.cause == Cause::DeviceLost || (faults.len() == FAULTS && !one_run) {
             entry.state = DieState::Aside;
-            fx.announce(Event::DieSetAside { die, failure: failure.clone() });
+            let uuid = entry.spec.gpu.as_ref().map(|gpu| gpu.visible.clone());
+            fx.announce(Event::DieSetAside { die, uuid, failure: failure.clone() });
         }
     }
+}
+
+/// How many lanes a worker says that it has.
+fn lanes_offered(count: u32) -> Result<usize, String> {
+    usize::try_from(count)
+        .ok()
+        .filter(|_| (1..=MOST_LANES).contains(&count))
+        .ok_or_else(|| format!("it offers {count} lanes"))
 }
 
 /// A message about an attempt that the worker does not have.

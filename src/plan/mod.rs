@@ -22,6 +22,7 @@ pub use corpus::open as open_corpus;
 pub use fault::{Fault, Span};
 pub use names::is_plain;
 pub use notes::power;
+pub use order::{ShapeKey, shape_key};
 
 use std::path::PathBuf;
 
@@ -141,11 +142,19 @@ pub struct RunOptions {
     pub checkpoint_every: CheckpointEvery,
     /// Whether checkpoints outlive their run.
     pub keep_checkpoints: bool,
+    /// Milliseconds after which the report is made anew while the sweep is at work; only at its end where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report_every: Option<u64>,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
-        Self { attempts: 3, checkpoint_every: CheckpointEvery::Milliseconds(60_000), keep_checkpoints: false }
+        Self {
+            attempts: 3,
+            checkpoint_every: CheckpointEvery::Milliseconds(60_000),
+            keep_checkpoints: false,
+            report_every: None,
+        }
     }
 }
 

@@ -8,9 +8,10 @@ use crate::run::RunId;
 use crate::settings::{Precision, Settings};
 
 /// What runs must have in common to share a worker's lanes.
-type ShapeKey = ([usize; 12], Precision);
+pub type ShapeKey = ([usize; 12], Precision);
 
-fn shape_key(s: &Settings) -> ShapeKey {
+/// A run's shape key.
+pub fn shape_key(s: &Settings) -> ShapeKey {
     let sizes = [
         s.c,
         s.n_head,

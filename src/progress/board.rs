@@ -140,6 +140,7 @@ impl Board {
                 self.open.remove(run);
             }
             Event::WorkerReady { .. }
+            | Event::WorkerLanes { .. }
             | Event::WorkerLost { .. }
             | Event::DieSetAside { .. }
             | Event::Beat { step: None, .. }
@@ -204,7 +205,7 @@ impl Board {
         };
         let seconds: f64 =
             self.open.iter().map(|(run, &(shape, tokens))| (tokens - self.trained(run)).max(0.0) * pace(shape)).sum();
-        let lanes = self.dies.len().min(self.open.len()).max(1);
+        let lanes = self.dies.len().max(self.going.len()).min(self.open.len()).max(1);
         Some(seconds / float(lanes as u64))
     }
 }

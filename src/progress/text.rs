@@ -1,6 +1,6 @@
 //! Events and quantities in words.
 
-use crate::event::{Event, Halt, signal_name};
+use crate::event::{Cause, Event, Halt, signal_name};
 use crate::run::{Ending, Outcome};
 
 /// `2h 05m`, `4m 09s` or `12s`.
@@ -71,7 +71,14 @@ pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
         }
         // What it had in hand has a line of its own.
         Event::WorkerLost { die, attempts: 0, failure } => format!("worker of die {die} lost: {failure}"),
-        Event::DieSetAside { die, failure } => {
+        Event::WorkerLanes { die, lanes, why } => {
+            let lanes = if *lanes == 1 { "1 lane".to_owned() } else { format!("{lanes} lanes") };
+            format!("die {die} trains in {lanes}: {why}")
+        }
+        Event::DieSetAside { die, uuid: Some(uuid), failure } if failure.cause == Cause::DeviceLost => {
+            format!("die {die} ({uuid}) is lost and set aside: {}", failure.message)
+        }
+        Event::DieSetAside { die, failure, .. } => {
             format!("die {die} is set aside after 3 failures in a row, the last of which was: {failure}")
         }
         Event::AttemptResumed { at, steps, refused } => resumed(&at.label, *steps, refused),

@@ -4,13 +4,16 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Failure, Phase};
+use crate::event::{Device, Failure, Phase};
 use crate::plan::{CheckpointEvery, CorpusInfo};
 use crate::run::{Outcome, Row, RunId};
 use crate::settings::Settings;
 
 /// Raised whenever a message changes; both sides must have the same.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+
+/// Exit status of a worker whose die was lost: its controller does not use the die any more.
+pub const DIE_LOST: u8 = 4;
 
 /// Which attempt, and in which slot of the worker: what makes a late or stray message recognisable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -42,6 +45,9 @@ pub struct Hello {
     pub simd: String,
     /// Attempts that it can train at once.
     pub lanes: u32,
+    /// The GPU that it really opened; none of a worker on the CPU.
+    #[serde(default)]
+    pub device: Option<Device>,
 }
 
 /// An attempt to train.
@@ -113,6 +119,8 @@ pub enum End {
         /// Why.
         failure: Failure,
     },
+    /// It was never begun: the worker has fewer lanes now than when it was assigned.
+    Returned,
 }
 
 /// From a worker to its controller.
@@ -130,6 +138,13 @@ pub enum FromWorker {
         place: Place,
         /// The step.
         row: Row,
+    },
+    /// The worker can train another number of attempts at once from now on. Attempts in lanes beyond it are returned.
+    Lanes {
+        /// How many.
+        count: u32,
+        /// Why, in words.
+        why: String,
     },
     /// There were checkpoints of earlier attempts. At most once, before any row.
     Resumed {

@@ -1,6 +1,7 @@
 //! From the states of runs to configurations with their values.
 
-use super::devices::Devices;
+use super::confounding::Devices;
+use super::devices::Kinds;
 use super::metric::{test_value_of, value_of};
 use super::verdict::{Verdict, verdict_on};
 use crate::plan::{Configuration, Metric, Plan};
@@ -132,7 +133,7 @@ fn analyse_on(plan: &Plan, loaded: &Loaded, devices: &Devices, forced: bool) -> 
     let configurations: Vec<_> = plan.configurations.iter().map(gather).collect();
     let confounded = |arm: &str| devices.confounded(arm, &plan.compare.baseline).filter(|_| !forced);
     let mut verdict = verdict_on(plan, &configurations, &confounded);
-    verdict.notes.extend(devices.note());
+    verdict.notes.extend(Kinds::of(plan, loaded).notes(plan, &verdict));
     Analysis { configurations, verdict, strangers: loaded.strangers.clone(), warnings: loaded.warnings.clone() }
 }
 

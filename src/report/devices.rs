@@ -1,76 +1,79 @@
-//! The kinds of device that a comparison's runs were made on.
-//!
-//! In fp32 every kind of device gives the same bytes (docs/arithmetic.md): different kinds are said, and harm nothing. In any other precision a kind
-//! has an arithmetic of its own, and where arm and kind coincide nobody can tell which of them a difference comes from.
+//! On which kinds of device a sweep's runs were made.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use super::verdict::Verdict;
+use super::wording::label;
 use crate::plan::Plan;
 use crate::settings::Precision;
 use crate::store::Loaded;
 
-/// Which arm's runs were made on what.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Devices {
-    /// For each arm, in the plan's order, the kinds of device with their numbers of runs.
-    arms: Vec<(String, BTreeMap<String, usize>)>,
-    /// Whether every run that has a result is in fp32.
-    one_arithmetic: bool,
-}
+/// How many runs of each kind of device (a GPU's name, or `cpu`) there are, for each configuration.
+pub(super) struct Kinds(Vec<BTreeMap<String, usize>>);
 
-impl Devices {
+impl Kinds {
     /// Counts the runs that have a result.
-    pub fn of(plan: &Plan, loaded: &Loaded) -> Self {
-        let mut devices = Self { arms: Vec::new(), one_arithmetic: true };
-        for configuration in &plan.configurations {
-            let place = devices.arms.iter().position(|(arm, _)| *arm == configuration.arm).unwrap_or_else(|| {
-                devices.arms.push((configuration.arm.clone(), BTreeMap::new()));
-                devices.arms.len() - 1
-            });
-            for run in &configuration.runs {
-                let Some(result) = loaded.states.get(*run).and_then(|state| state.result()) else {
-                    continue;
-                };
-                *devices.arms[place].1.entry(result.execution.device.clone()).or_default() += 1;
-                devices.one_arithmetic &= plan.runs[*run].settings.precision == Precision::Fp32;
+    pub(super) fn of(plan: &Plan, loaded: &Loaded) -> Self {
+        let count = |runs: &Vec<usize>| {
+            let mut kinds = BTreeMap::new();
+            for result in runs.iter().filter_map(|run| loaded.states[*run].result()) {
+                *kinds.entry(result.execution.device.clone()).or_default() += 1;
+            }
+            kinds
+        };
+        Self(plan.configurations.iter().map(|c| count(&c.runs)).collect())
+    }
+
+    /// Whether there is more than one kind.
+    pub(super) fn differ(&self) -> bool {
+        let mut names = self.0.iter().flat_map(BTreeMap::keys);
+        let first = names.next();
+        names.any(|name| Some(name) != first)
+    }
+
+    /// A configuration's kinds in words: `cpu`, or `cpu 2, Tesla K80 4`.
+    pub(super) fn text(&self, configuration: usize) -> String {
+        text(&self.0[configuration])
+    }
+
+    /// What a reader of the verdict should know of them: that runs are of different kinds, and which arms are compared
+    /// across kinds.
+    pub(super) fn notes(&self, plan: &Plan, verdict: &Verdict) -> Vec<String> {
+        if !self.differ() {
+            return Vec::new();
+        }
+        let mut all: BTreeMap<String, usize> = BTreeMap::new();
+        for (kind, n) in self.0.iter().flatten() {
+            *all.entry(kind.clone()).or_default() += n;
+        }
+        let mut notes = vec![format!("runs were made on different kinds of device: {}", text(&all))];
+        let fp32 = plan.runs.iter().all(|run| run.settings.precision == Precision::Fp32);
+        let why = if fp32 {
+            "in fp32 all kinds give the same numbers"
+        } else {
+            "what differs may be the device, not the arm"
+        };
+        let compared = verdict.arms.iter().filter_map(|arm| Some((arm.comparison.as_ref()?, verdict.baseline?)));
+        for (comparison, baseline) in compared {
+            let (this, base) = (&self.0[comparison.configuration], &self.0[baseline]);
+            if this.keys().all(|kind| !base.contains_key(kind)) {
+                let name = |c: usize| label(&plan.configurations[c]);
+                notes.push(format!(
+                    "arm and kind of device coincide: {} ran on {}, {} on {}; {why}",
+                    name(comparison.configuration),
+                    text(this),
+                    name(baseline),
+                    text(base)
+                ));
             }
         }
-        devices
-    }
-
-    /// What to say where there are several kinds.
-    pub fn note(&self) -> Option<String> {
-        let kinds: BTreeSet<&String> = self.arms.iter().flat_map(|(_, kinds)| kinds.keys()).collect();
-        if kinds.len() < 2 {
-            return None;
-        }
-        let list: Vec<String> =
-            self.arms.iter().filter(|(_, k)| !k.is_empty()).map(|(arm, k)| format!("{arm}: {}", counts(k))).collect();
-        let consequence = match self.one_arithmetic {
-            true => "in fp32 all of them give the same bytes, so that no value depends on it",
-            false => "not all runs are in fp32, and otherwise each kind has an arithmetic of its own",
-        };
-        Some(format!("the runs were made on different kinds of device ({}); {consequence}", list.join("; ")))
-    }
-
-    /// Why an arm cannot be compared with the baseline: no kind of device made runs of both, and its arithmetic matters.
-    pub fn confounded(&self, arm: &str, baseline: &str) -> Option<String> {
-        let of = |name: &str| {
-            self.arms.iter().find(|(arm, _)| arm == name).map(|(_, kinds)| kinds).filter(|k| !k.is_empty())
-        };
-        let (ours, theirs) = (of(arm)?, of(baseline)?);
-        if self.one_arithmetic || ours.keys().any(|kind| theirs.contains_key(kind)) {
-            return None;
-        }
-        Some(format!(
-            "its runs were made on other kinds of device ({}) than those of `{baseline}` ({}), and not all in fp32, so that arm and device cannot be told apart",
-            counts(ours),
-            counts(theirs)
-        ))
+        notes
     }
 }
 
-/// `cpu 8, NVIDIA H200 2`.
-fn counts(kinds: &BTreeMap<String, usize>) -> String {
-    kinds.iter().map(|(kind, n)| format!("{kind} {n}")).collect::<Vec<_>>().join(", ")
+fn text(kinds: &BTreeMap<String, usize>) -> String {
+    match kinds.len() {
+        1 => kinds.keys().next().cloned().unwrap_or_default(),
+        _ => kinds.iter().map(|(kind, n)| format!("{kind} {n}")).collect::<Vec<_>>().join(", "),
+    }
 }

@@ -29,6 +29,15 @@ pub fn canonical(settings: &Settings) -> Settings {
     s
 }
 
+/// The canonical form with every setting that changes no number at its default: equal for runs of equal numbers on one corpus.
+pub fn without_neutral(settings: &Settings) -> Settings {
+    let mut s = canonical(settings);
+    for row in TABLE.iter().filter(|row| !row.changes_numbers) {
+        row.set_initial(&mut s, row.initial(Preset::Standard));
+    }
+    s
+}
+
 fn floats(s: &mut Settings) -> [&mut f64; 10] {
     [
         &mut s.diverge_above,

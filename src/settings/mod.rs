@@ -13,7 +13,7 @@ mod setting;
 pub mod table;
 mod value;
 
-pub use canonical::canonical;
+pub use canonical::{canonical, without_neutral};
 pub use check::{Conflict, conflicts};
 pub use docs::markdown;
 pub use id::{run_digest, run_id};

@@ -54,6 +54,11 @@ impl Layout {
         self.dir.join("report.html")
     }
 
+    /// The plots as files.
+    pub fn plots(&self) -> PathBuf {
+        self.dir.join("plots")
+    }
+
     /// A table, by its name in [`TABLES`].
     pub fn table(&self, name: &str) -> PathBuf {
         self.dir.join(name)

@@ -64,6 +64,26 @@ impl View {
     pub(crate) fn write_report(&self, html: &[u8]) -> Result<(), StoreError> {
         durable::replace(&self.layout.report(), html)
     }
+
+    /// Writes files into plots/, each in place of the one that may be there, and removes those there that `stale` names.
+    pub(crate) fn write_plots(
+        &self,
+        files: &[(String, Vec<u8>)],
+        stale: impl Fn(&str) -> bool,
+    ) -> Result<(), StoreError> {
+        let folder = self.layout.plots();
+        fs::create_dir_all(&folder).context("create the folder", &folder)?;
+        for (name, bytes) in files {
+            durable::replace(&folder.join(name), bytes)?;
+        }
+        for entry in fs::read_dir(&folder).context("read", &folder)? {
+            let entry = entry.context("read", &folder)?;
+            if stale(&entry.file_name().to_string_lossy()) {
+                durable::remove_if_there(&entry.path())?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The folders of runs by id.

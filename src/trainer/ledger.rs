@@ -1,5 +1,6 @@
 //! What a run's log and outcome are made of, whatever backend trains it.
 
+use super::snapshot::{BadStep, Progressed};
 use crate::run::{Best, Finals, Panel, Row, Timing};
 
 /// Mean loss (nats a byte) and accuracy over windows.
@@ -53,16 +54,22 @@ pub struct Ledger {
     pub best_val_bpb: Option<Best>,
     /// Largest validation accuracy.
     pub best_val_acc: Option<Best>,
-    /// Step and loss of a row whose evaluation was not finite: the run ends as diverged.
-    pub bad: Option<(u64, f64)>,
+    /// A row whose evaluation was not finite: the run ends as diverged.
+    pub bad: Option<BadStep>,
 }
 
 impl Ledger {
+    /// As an earlier attempt left it.
+    pub fn go_on_from(progress: &Progressed) -> Self {
+        let Progressed { best_val_bpb, best_val_acc, bad, .. } = *progress;
+        Self { best_val_bpb, best_val_acc, bad }
+    }
+
     /// Takes a logged step in, and makes its row.
     pub fn log(&mut self, logged: Logged, timing: Timing) -> Row {
         let Logged { step, val, .. } = logged;
         if !val.loss.is_finite() {
-            self.bad = Some((step, val.loss));
+            self.bad = Some(BadStep { step, loss: val.loss });
         }
         self.best_val_bpb = better(self.best_val_bpb, |a, b| a < b, Best { value: val.bpb(), step });
         self.best_val_acc = better(self.best_val_acc, |a, b| a > b, Best { value: val.accuracy, step });
@@ -125,7 +132,7 @@ mod tests {
         }
         assert_eq!(ledger.best_val_bpb.map(|b| b.step), Some(3));
         assert_eq!(ledger.best_val_acc.map(|b| b.step), Some(4));
-        assert!(matches!(ledger.bad, Some((0, loss)) if loss.is_nan()));
+        assert!(matches!(ledger.bad, Some(BadStep { step: 0, loss }) if loss.is_nan()));
     }
 
     #[test]

@@ -9,11 +9,12 @@ use crate::backend::cpu::team::Team;
 use crate::data::{Corpus, DataError};
 use crate::model::ModelConfig;
 use crate::optim::{Optimizer, PanelState, State};
-use crate::run::{Best, Ending, Finals, Outcome, Row};
+use crate::run::{Ending, Outcome};
 use crate::settings::{EvalWeights, OnNonfinite, Precision, Settings};
 
 use super::Progress;
 use super::clock::Clock;
+use super::ledger::{Ledger, Logged, Score, finals};
 use super::snapshot::{BadStep, Progressed, Snapshot};
 
 /// A run cannot start.
@@ -42,32 +43,12 @@ pub struct Run {
     /// Steps done.
     step: u64,
     skipped: u64,
-    best_val_bpb: Option<Best>,
-    best_val_acc: Option<Best>,
-    /// Set by a step whose evaluation was not finite: the run ends at the next call.
-    bad: Option<BadStep>,
+    ledger: Ledger,
     clock: Clock,
     /// Time of the last update.
     update_time: Duration,
     inputs: Vec<u8>,
     targets: Vec<u8>,
-}
-
-/// Mean loss (nats a byte) and accuracy over windows.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Score {
-    loss: f64,
-    accuracy: f64,
-}
-
-impl Score {
-    fn bpb(self) -> f64 {
-        bits(self.loss)
-    }
-}
-
-fn bits(nats: f64) -> f64 {
-    nats / std::f64::consts::LN_2
 }
 
 impl Run {
@@ -114,9 +95,7 @@ impl Run {
             panel: PanelState::default(),
             step: 0,
             skipped: 0,
-            best_val_bpb: None,
-            best_val_acc: None,
-            bad: None,
+            ledger: Ledger::default(),
             update_time: Duration::ZERO,
             inputs: Vec::new(),
             targets: Vec::new(),
@@ -153,9 +132,9 @@ impl Run {
         Progressed {
             steps: self.step,
             skipped: self.skipped,
-            best_val_bpb: self.best_val_bpb,
-            best_val_acc: self.best_val_acc,
-            bad: self.bad,
+            best_val_bpb: self.ledger.best_val_bpb,
+            best_val_acc: self.ledger.best_val_acc,
+            bad: self.ledger.bad,
             elapsed: self.clock.elapsed(),
         }
     }
@@ -176,8 +155,7 @@ impl Run {
         self.panel = panel;
         self.step = progress.steps;
         self.skipped = progress.skipped;
-        (self.best_val_bpb, self.best_val_acc) = (progress.best_val_bpb, progress.best_val_acc);
-        self.bad = progress.bad;
+        self.ledger = Ledger::go_on_from(&progress);
         self.clock.go_on_from(progress.elapsed);
         self.engine.load(&self.state.weights, true);
     }
@@ -205,7 +183,7 @@ impl Run {
 
     /// Trains and, where a row is due, evaluates one step; after the last, evaluates for good and ends.
     pub fn advance(&mut self) -> Progress {
-        if let Some(BadStep { step, loss }) = self.bad {
+        if let Some(BadStep { step, loss }) = self.ledger.bad {
             return self.end(Ending::Diverged { step, loss });
         }
         if self.step == self.settings.steps {
@@ -274,30 +252,12 @@ impl Run {
     fn log(&mut self, step: u64, loss: f64, lr: f64, grad_norm: f64) -> Progress {
         let val = self.evaluate_val(self.settings.eval_batches);
         self.settle();
-        if !val.loss.is_finite() {
-            self.bad = Some(BadStep { step, loss: val.loss });
-        }
-        let row_is_best = |best: Option<Best>, better: fn(f64, f64) -> bool, value: f64| match best {
-            Some(best) if !better(value, best.value) => Some(best),
-            _ if value.is_nan() => best,
-            _ => Some(Best { value, step }),
-        };
-        self.best_val_bpb = row_is_best(self.best_val_bpb, |a, b| a < b, val.bpb());
-        self.best_val_acc = row_is_best(self.best_val_acc, |a, b| a > b, val.accuracy);
         let panel = match (&self.state.sr4, self.optimizer.sr4()) {
             (Some(state), Some(by)) => Some(self.panel.measure(self.team.level(), &state.q, &state.scale, by)),
             _ => None,
         };
-        Progress::Logged(Row {
-            step,
-            train_bpb: bits(loss),
-            val_bpb: val.bpb(),
-            val_acc: val.accuracy,
-            grad_norm,
-            lr,
-            panel,
-            timing: self.clock.row(step),
-        })
+        let logged = Logged { step, loss, grad_norm, lr, val, panel };
+        Progress::Logged(self.ledger.log(logged, self.clock.row(step)))
     }
 
     /// Brings the ternary weights up to date where a logged evaluation saw stale ones.
@@ -320,17 +280,10 @@ impl Run {
         let train = self.evaluate(std::iter::once(train));
         let val = self.evaluate_val(twice);
         let test = (!test.is_empty()).then(|| self.evaluate(test.into_iter()));
-        if let Some(bad) = [Some(train), Some(val), test].iter().flatten().find(|s| !s.loss.is_finite()) {
-            let (step, loss) = (self.settings.steps - 1, bad.loss);
-            return self.end(Ending::Diverged { step, loss });
-        }
-        self.end(Ending::Finished(Finals {
-            train_bpb: train.bpb(),
-            val_bpb: val.bpb(),
-            val_acc: val.accuracy,
-            test_bpb: test.map(Score::bpb),
-            test_acc: test.map(|s| s.accuracy),
-        }))
+        self.end(match finals(train, val, test) {
+            Ok(finals) => Ending::Finished(finals),
+            Err(loss) => Ending::Diverged { step: self.settings.steps - 1, loss },
+        })
     }
 
     fn end(&self, ending: Ending) -> Progress {
@@ -339,8 +292,8 @@ impl Run {
             ending,
             steps: self.step,
             skipped: self.skipped,
-            best_val_bpb: self.best_val_bpb,
-            best_val_acc: self.best_val_acc,
+            best_val_bpb: self.ledger.best_val_bpb,
+            best_val_acc: self.ledger.best_val_acc,
             wall_sec,
             tok_per_sec,
         }))
@@ -354,7 +307,7 @@ impl Run {
     /// Mean over windows of their mean losses, windows in the order given.
     fn evaluate(&mut self, windows: impl Iterator<Item = std::ops::Range<usize>>) -> Score {
         let windows: Vec<_> = windows.collect();
-        let (mut loss, mut hits) = (0.0, 0);
+        let (mut losses, mut hits) = (Vec::with_capacity(windows.len()), 0);
         let Self { clock, engine, corpus, state, inputs, targets, .. } = self;
         clock.evaluation(|| {
             for group in windows.chunks(engine.capacity()) {
@@ -366,11 +319,10 @@ impl Run {
                     targets.extend_from_slice(&bytes[1..]);
                 }
                 let scores = engine.score(&state.weights, inputs, targets);
-                loss = scores.loss.iter().fold(loss, |sum, l| sum + l);
+                losses.extend_from_slice(&scores.loss);
                 hits += scores.hits.iter().sum::<u64>();
             }
         });
-        let bytes = windows.len() * self.settings.seq_len;
-        Score { loss: loss / windows.len() as f64, accuracy: hits as f64 / bytes as f64 }
+        Score::of(&losses, hits, self.settings.seq_len)
     }
 }

@@ -2,46 +2,41 @@
 
 use std::any::Any;
 use std::fs::OpenOptions;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use crossbeam_channel::{Receiver, TryRecvError};
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Instant;
 
 use super::heart::Heart;
-use super::link::{Errors, Link};
+use super::link::Link;
 use super::saving::{self, Saving};
-use super::train::Trainers;
-use super::{Order, WorkerError};
+use super::train::Trainer;
 use crate::event::{Cause, Failure, Phase};
-use crate::protocol::{Assignment, End, FromWorker, Place, ToWorker};
-use crate::store::StoreError;
+use crate::protocol::{Assignment, End, FromWorker, Place};
+use crate::run::{Ending, Outcome, Row};
+use crate::store::{LogWriter, StoreError};
 use crate::trainer::Progress;
 
-/// What a worker trains with.
-pub(super) struct Bench<'a, T> {
-    pub(super) link: &'a Link,
-    pub(super) heart: &'a Heart,
-    pub(super) errors: &'a Errors,
-    pub(super) trainers: T,
-}
-
-/// What a worker does after an attempt.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum After {
-    GoOn,
-    Leave,
-}
-
-/// Sends the attempt's one `ended`, whichever way it is left.
-struct Attempt<'a> {
+/// An attempt in hand. Sends its one `ended`, whichever way it is left.
+pub(super) struct Attempt<'a> {
     link: &'a Link,
     heart: &'a Heart,
     place: Place,
+    log: Option<LogWriter>,
+    saving: Option<Saving<'a>>,
     end: Option<End>,
+    /// Whether its end is told by that of the process.
+    silent: bool,
+    pub(super) cancelled: bool,
 }
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        self.heart.end();
+        self.heart.end(self.place.lane);
+        // The log is flushed to disk when the result is published, while this worker trains other runs.
+        (self.log, self.saving) = (None, None);
+        if self.silent {
+            return;
+        }
         let end = self.end.take().unwrap_or_else(|| End::Failed {
             failure: Failure::new(Cause::Bug, "the attempt was left without an end"),
         });
@@ -49,117 +44,159 @@ impl Drop for Attempt<'_> {
     }
 }
 
-impl<T: Trainers> Bench<'_, T> {
-    /// Trains an attempt to its end.
-    ///
-    /// # Errors
-    /// The controller broke the protocol meanwhile. How the attempt ended is the controller's to know, not this
-    /// function's.
-    pub(super) fn train(&mut self, assignment: &Assignment, inbox: &Receiver<Order>) -> Result<After, WorkerError> {
-        let place = assignment.place;
-        self.heart.begin(place);
-        let mut attempt = Attempt { link: self.link, heart: self.heart, place, end: None };
-        let mut orders = Orders { inbox, place, after: After::GoOn, error: None };
-        let end = catch_unwind(AssertUnwindSafe(|| self.steps(assignment, &mut orders)));
-        if let Err(error) = self.errors.back() {
-            eprintln!("diesweep worker: standard error cannot be restored: {error}");
+impl<'a> Attempt<'a> {
+    /// An attempt that has only been assigned.
+    pub(super) fn new(place: Place, link: &'a Link, heart: &'a Heart) -> Self {
+        heart.begin(place);
+        Self { link, heart, place, log: None, saving: None, end: None, silent: false, cancelled: false }
+    }
+
+    /// Puts the attempt in its lane, where earlier attempts left it or at its beginning.
+    pub(super) fn begin(&mut self, assignment: &Assignment, trainer: &mut impl Trainer) -> Result<(), Failure> {
+        let mut earlier = match trainer.saves() {
+            true => Some(saving::earlier(assignment)?),
+            false => None,
+        };
+        let snapshot = earlier.as_mut().and_then(|earlier| earlier.snapshot.take());
+        let steps = snapshot.as_ref().map(|snapshot| snapshot.progress.steps);
+        trainer.begin(assignment, snapshot)?;
+        self.log = Some(saving::log(assignment, earlier.as_ref())?);
+        if let Some(earlier) = earlier {
+            let refused = earlier.refused.clone();
+            if steps.is_some() || !refused.is_empty() {
+                note(&worker_log(assignment), &refused)?;
+                self.link.tell(&FromWorker::Resumed { place: self.place, steps, refused });
+            }
+            self.saving = Some(Saving::new(assignment, earlier, steps.unwrap_or(0), self.link));
         }
-        attempt.end = Some(match end {
-            Ok(Ok(end)) => end,
-            Ok(Err(failure)) => End::Failed { failure },
-            Err(panic) => End::Failed { failure: Failure::new(Cause::Bug, panic_message(panic.as_ref())) },
+        let first = steps.unwrap_or(0);
+        self.heart.resumed(self.lane(), first);
+        self.heart.enter(self.lane(), Phase::Training, trainer.work(self.lane(), first));
+        Ok(())
+    }
+
+    pub(super) const fn place(&self) -> Place {
+        self.place
+    }
+
+    pub(super) const fn lane(&self) -> u32 {
+        self.place.lane
+    }
+
+    /// When it was saved last: who waited longest is saved first.
+    pub(super) fn saved_at(&self) -> Option<Instant> {
+        self.saving.as_ref().map(Saving::saved_at)
+    }
+
+    /// Takes in what the trainer did. Whether the attempt is over.
+    pub(super) fn take(
+        &mut self,
+        progress: Result<Progress, Failure>,
+        trainer: &mut impl Trainer,
+    ) -> Result<bool, Failure> {
+        match progress? {
+            Progress::Stepped { step } => self.stepped(step, trainer)?,
+            Progress::Logged(row) => {
+                self.row(row)?;
+                self.stepped(row.step, trainer)?;
+            }
+            Progress::Ended(outcome) => {
+                self.result(outcome, trainer)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn row(&mut self, row: Row) -> Result<(), Failure> {
+        if let Some(log) = &mut self.log {
+            log.row(&row).map_err(disk)?;
+        }
+        self.link.tell(&FromWorker::Row { place: self.place, row });
+        Ok(())
+    }
+
+    fn stepped(&mut self, step: u64, trainer: &mut impl Trainer) -> Result<(), Failure> {
+        self.heart.stepped(self.lane(), step, trainer.work(self.lane(), step + 1));
+        let due = self.saving.as_mut().map_or(Ok(false), |saving| saving.stepped(step + 1))?;
+        if due { self.save(trainer) } else { Ok(()) }
+    }
+
+    /// Begins to write a checkpoint.
+    fn save(&mut self, trainer: &mut impl Trainer) -> Result<(), Failure> {
+        if let (Some(saving), Some(log)) = (&mut self.saving, &self.log)
+            && let Some(snapshot) = trainer.snapshot(self.place.lane)?
+        {
+            saving.save(snapshot, log)?;
+        }
+        Ok(())
+    }
+
+    fn result(&mut self, outcome: Box<Outcome>, trainer: &mut impl Trainer) -> Result<(), Failure> {
+        self.heart.enter(self.lane(), Phase::Closing, 1.0);
+        if let Some(saving) = &mut self.saving {
+            let kept = saving.keeps_weights() && matches!(outcome.ending, Ending::Finished(_));
+            let weights = if kept { Some(trainer.weights(self.place.lane)?) } else { None };
+            saving.end(weights.as_deref())?;
+        }
+        self.end = Some(End::Result { outcome });
+        Ok(())
+    }
+
+    /// The attempt stops: begins to save it as it is, and takes it out of its lane.
+    pub(super) fn stop(&mut self, trainer: &mut impl Trainer) -> Result<(), Failure> {
+        self.heart.enter(self.lane(), Phase::Closing, 1.0);
+        if self.saving.as_ref().is_some_and(Saving::is_behind) {
+            self.save(trainer)?;
+        }
+        trainer.empty(self.lane())
+    }
+
+    /// Waits for the disk, after [`Attempt::stop`].
+    pub(super) fn stopped(mut self) {
+        let written = self.saving.as_mut().map_or(Ok(()), Saving::wait);
+        self.end = Some(match written {
+            Ok(()) => End::Cancelled { step: self.heart.step(self.lane()) },
+            Err(failure) => End::Failed { failure },
         });
-        drop(attempt);
-        orders.error.map_or(Ok(orders.after), Err)
     }
 
-    fn steps(&mut self, assignment: &Assignment, orders: &mut Orders<'_>) -> Result<End, Failure> {
-        self.redirect(assignment)?;
-        let mut trainer = self.trainers.begin(assignment)?;
-        let (mut log, mut saving) = saving::begin(assignment, trainer.built_in(), self.link)?;
-        let first = saving.as_ref().map_or(0, Saving::steps);
-        self.heart.resumed(first);
-        self.heart.enter(Phase::Training, trainer.work(first));
-        loop {
-            if orders.stop() {
-                self.heart.enter(Phase::Closing, 1.0);
-                if let (Some(saving), Some(run)) = (&mut saving, trainer.built_in()) {
-                    saving.stop(run, &log)?;
-                }
-                return Ok(End::Cancelled { step: self.heart.step() });
-            }
-            match trainer.advance()? {
-                Progress::Stepped { step } => self.heart.stepped(step, trainer.work(step + 1)),
-                Progress::Logged(row) => {
-                    self.heart.stepped(row.step, trainer.work(row.step + 1));
-                    log.row(&row).map_err(disk)?;
-                    self.link.tell(&FromWorker::Row { place: assignment.place, row });
-                }
-                Progress::Ended(outcome) => {
-                    self.heart.enter(Phase::Closing, 1.0);
-                    if let (Some(saving), Some(run)) = (&mut saving, trainer.built_in()) {
-                        saving.end(run, &outcome)?;
-                    }
-                    // It is flushed to disk when the result is published, while this worker trains the next run.
-                    drop(log);
-                    return Ok(End::Result { outcome });
-                }
-            }
-            if let (Some(saving), Some(run)) = (&mut saving, trainer.built_in()) {
-                saving.stepped(run, &log)?;
-            }
-        }
+    /// The attempt fails.
+    pub(super) fn fail(mut self, failure: Failure) {
+        self.end = Some(End::Failed { failure });
     }
 
-    /// Sends what is printed during the attempt to its `worker.log`.
-    fn redirect(&self, assignment: &Assignment) -> Result<(), Failure> {
-        let path = assignment.folder.join("worker.log");
-        OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(&path)
-            .and_then(|file| self.errors.to(file))
-            .map_err(|error| Failure::new(Cause::Disk, format!("{} cannot be opened: {error}", path.display())))
+    /// The process ends with the attempt in hand: its controller learns both at once.
+    pub(super) fn leave(mut self) {
+        self.silent = true;
     }
 }
 
-/// The controller's orders as an attempt sees them between two steps.
-struct Orders<'a> {
-    inbox: &'a Receiver<Order>,
-    place: Place,
-    after: After,
-    error: Option<WorkerError>,
+/// Where what is printed during an attempt goes.
+pub(super) fn worker_log(assignment: &Assignment) -> PathBuf {
+    assignment.folder.join("worker.log")
 }
 
-impl Orders<'_> {
-    /// Whether the attempt is to stop now.
-    fn stop(&mut self) -> bool {
-        loop {
-            match self.inbox.try_recv() {
-                Ok(Ok(ToWorker::Cancel { place })) if place == self.place => return true,
-                // It crossed the end of an earlier attempt.
-                Ok(Ok(ToWorker::Cancel { .. })) => {}
-                Ok(Ok(ToWorker::Shutdown)) => self.after = After::Leave,
-                Ok(Ok(ToWorker::Assign { .. })) => {
-                    self.error = Some(WorkerError::Nonsense("an attempt for a lane that is not free"));
-                    return true;
-                }
-                Ok(Err(error)) => {
-                    self.error = Some(error.into());
-                    return true;
-                }
-                // After `shutdown` nobody sends any more.
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return false,
-            }
-        }
+/// Opens an attempt's `worker.log`.
+pub(super) fn open_worker_log(path: &std::path::Path) -> Result<std::fs::File, Failure> {
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    opened.map_err(|error| Failure::new(Cause::Disk, format!("{} cannot be opened: {error}", path.display())))
+}
+
+fn note(path: &std::path::Path, lines: &[String]) -> Result<(), Failure> {
+    let mut file = open_worker_log(path)?;
+    for line in lines {
+        // What is said here is told to the controller too.
+        let _ = writeln!(file, "diesweep worker: {line}");
     }
+    Ok(())
 }
 
 pub(super) fn disk(error: StoreError) -> Failure {
     Failure::new(Cause::Disk, error.full_text())
 }
 
-fn panic_message(payload: &(dyn Any + Send)) -> String {
+pub(super) fn panic_message(payload: &(dyn Any + Send)) -> String {
     let text = payload
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

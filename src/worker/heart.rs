@@ -1,6 +1,6 @@
-//! The worker's beat: proof of life, and how far its attempt is.
+//! The worker's beat: proof of life, and how far its attempts are.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,10 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Steps whose durations make the median.
 const KEPT: usize = 64;
 
-/// What the attempt in hand does, as the beat tells it.
+/// What the attempts in hand do, by lane, as the beat tells it.
 #[derive(Debug, Default)]
 pub(super) struct Heart {
-    state: Mutex<Option<State>>,
+    lanes: Mutex<BTreeMap<u32, State>>,
 }
 
 #[derive(Debug)]
@@ -33,38 +33,34 @@ struct State {
 }
 
 impl Heart {
-    fn state(&self) -> MutexGuard<'_, Option<State>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lanes(&self) -> MutexGuard<'_, BTreeMap<u32, State>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An attempt begins.
     pub(super) fn begin(&self, place: Place) {
-        *self.state() = Some(State {
-            place,
-            phase: Phase::Opening,
-            step: None,
-            since: Instant::now(),
-            work: 1.0,
-            seconds: VecDeque::with_capacity(KEPT),
-        });
+        let seconds = VecDeque::with_capacity(KEPT);
+        let (phase, since) = (Phase::Opening, Instant::now());
+        self.lanes().insert(place.lane, State { place, phase, step: None, since, work: 1.0, seconds });
     }
 
     /// The attempt enters a phase; `work` is that of the step in hand.
-    pub(super) fn enter(&self, phase: Phase, work: f64) {
-        if let Some(state) = self.state().as_mut() {
-            *state =
-                State { phase, work, since: Instant::now(), seconds: std::mem::take(&mut state.seconds), ..*state };
+    pub(super) fn enter(&self, lane: u32, phase: Phase, work: f64) {
+        if let Some(state) = self.lanes().get_mut(&lane) {
+            (state.phase, state.work, state.since) = (phase, work, Instant::now());
         }
     }
 
-    /// The step in hand is done; `work` is that of the next.
-    pub(super) fn stepped(&self, step: u64, work: f64) {
-        if let Some(state) = self.state().as_mut() {
+    /// Steps up to `step` are done, by one call of the trainer; `work` is that of the next.
+    pub(super) fn stepped(&self, lane: u32, step: u64, work: f64) {
+        if let Some(state) = self.lanes().get_mut(&lane) {
             let now = Instant::now();
             if state.seconds.len() == KEPT {
                 state.seconds.pop_front();
             }
-            state.seconds.push_back(now.duration_since(state.since).as_secs_f64() / state.work.max(1.0));
+            let steps = step.saturating_sub(state.step.unwrap_or(0)).max(1);
+            let done = (steps - 1) as f64 + state.work.max(1.0);
+            state.seconds.push_back(now.duration_since(state.since).as_secs_f64() / done);
             state.step = Some(step);
             state.since = now;
             state.work = work;
@@ -72,27 +68,26 @@ impl Heart {
     }
 
     /// The attempt goes on from where an earlier one was.
-    pub(super) fn resumed(&self, steps: u64) {
-        if let Some(state) = self.state().as_mut() {
+    pub(super) fn resumed(&self, lane: u32, steps: u64) {
+        if let Some(state) = self.lanes().get_mut(&lane) {
             state.step = steps.checked_sub(1);
         }
     }
 
     /// The last step that was trained.
-    pub(super) fn step(&self) -> Option<u64> {
-        self.state().as_ref().and_then(|state| state.step)
+    pub(super) fn step(&self, lane: u32) -> Option<u64> {
+        self.lanes().get(&lane).and_then(|state| state.step)
     }
 
-    /// No attempt is in hand any more.
-    pub(super) fn end(&self) {
-        *self.state() = None;
+    /// The attempt is not in hand any more.
+    pub(super) fn end(&self, lane: u32) {
+        self.lanes().remove(&lane);
     }
 
-    /// Sends a beat. The attempt cannot end meanwhile, so that no pulse comes after its `ended`.
+    /// Sends a beat. No attempt can end meanwhile, so that no pulse comes after its `ended`.
     fn beat(&self, link: &Link) {
-        let state = self.state();
-        let pulses = state.as_ref().map(State::pulse).into_iter().collect();
-        link.tell(&FromWorker::Beat { pulses });
+        let lanes = self.lanes();
+        link.tell(&FromWorker::Beat { pulses: lanes.values().map(State::pulse).collect() });
     }
 }
 
@@ -137,30 +132,45 @@ mod tests {
     use super::*;
     use crate::run::RunId;
 
+    fn place(lane: u32) -> Place {
+        Place { lane, run: RunId::from_bits(1), attempt: 1 }
+    }
+
     #[test]
     fn the_usual_time_is_the_median_times_the_work_in_hand() {
         let heart = Heart::default();
-        let pulse = || heart.state().as_ref().map(State::pulse);
-        assert!(pulse().is_none());
-        heart.begin(Place { lane: 0, run: RunId::from_bits(1), attempt: 1 });
-        heart.enter(Phase::Training, 1.0);
-        assert_eq!(pulse().unwrap().usual_ms, None);
-        heart.stepped(0, 9.0);
-        {
-            let mut state = heart.state();
-            state.as_mut().unwrap().seconds = [0.5, 0.001, 0.1].into();
-        }
-        let told = pulse().unwrap();
+        let pulse = |lane| heart.lanes().get(&lane).map(State::pulse);
+        assert!(pulse(2).is_none());
+        heart.begin(place(2));
+        heart.begin(place(0));
+        heart.enter(2, Phase::Training, 1.0);
+        assert_eq!(pulse(2).unwrap().usual_ms, None);
+        heart.stepped(2, 0, 9.0);
+        heart.lanes().get_mut(&2).unwrap().seconds = [0.5, 0.001, 0.1].into();
+        let told = pulse(2).unwrap();
         assert_eq!((told.step, told.usual_ms), (Some(0), Some(900)));
-        heart.end();
-        assert!(pulse().is_none() && heart.step().is_none());
+        assert_eq!(pulse(0).unwrap().phase, Phase::Opening, "another lane's attempt is left alone");
+        heart.end(2);
+        assert!(pulse(2).is_none() && heart.step(2).is_none() && pulse(0).is_some());
+    }
+
+    #[test]
+    fn steps_that_are_made_at_once_share_their_time() {
+        let heart = Heart::default();
+        heart.begin(place(0));
+        heart.enter(0, Phase::Training, 1.0);
+        heart.resumed(0, 10);
+        heart.lanes().get_mut(&0).unwrap().since = Instant::now() - Duration::from_secs(20);
+        heart.stepped(0, 29, 1.0);
+        let second = heart.lanes()[&0].seconds[0];
+        assert!((1.0..1.1).contains(&second), "{second}");
     }
 
     #[test]
     fn only_the_last_steps_count() {
         let heart = Heart::default();
-        heart.begin(Place { lane: 0, run: RunId::from_bits(1), attempt: 1 });
-        (0..200).for_each(|step| heart.stepped(step, 1.0));
-        assert_eq!(heart.state().as_ref().unwrap().seconds.len(), KEPT);
+        heart.begin(place(0));
+        (0..200).for_each(|step| heart.stepped(0, step, 1.0));
+        assert_eq!(heart.lanes()[&0].seconds.len(), KEPT);
     }
 }

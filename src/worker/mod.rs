@@ -1,33 +1,36 @@
 //! A worker: one process, pinned to one die, that trains the attempts its controller assigns.
 //!
-//! It goes from run to run with its corpora open. It never outlives its controller: the kernel kills it when the
+//! It trains as many attempts at once as its trainer has lanes, and goes from run to run with its corpora open. It never outlives its controller: the kernel kills it when the
 //! controller's thread that started it ends, and it leaves by itself at the end of its input.
 
 mod attempt;
 mod bind;
-mod engine;
+mod corpora;
+mod cpu;
 mod heart;
 mod link;
 mod saving;
 #[cfg(debug_assertions)]
 mod scripted;
 mod train;
+mod work;
 
 use std::io::BufReader;
 use std::sync::Arc;
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Sender;
 
 pub use bind::{BindError, cores_allowed};
-pub use engine::CpuTrainers;
+pub use cpu::CpuTrainer;
 pub use link::Link;
 #[cfg(debug_assertions)]
 pub use scripted::Scripted;
-pub use train::{Train, Trainers};
+pub use train::{Moved, Trainer};
 
-use crate::protocol::{FromWorker, Hello, Lines, ToWorker, VERSION, WireError};
-use attempt::{After, Bench};
+use crate::event::{Cause, Failure};
+use crate::protocol::{DIE_LOST, FromWorker, Hello, Lines, ToWorker, VERSION, WireError};
 use heart::Heart;
+use work::Work;
 
 /// What a worker is started with.
 #[derive(Clone, Debug)]
@@ -58,34 +61,45 @@ pub enum WorkerError {
     /// A thread could not be started.
     #[error("a thread cannot be started")]
     Thread(#[source] std::io::Error),
-    /// The trainers could not be made.
+    /// The trainer could not be made, or can train nothing any more.
     #[error(transparent)]
-    Trainers(crate::event::Failure),
+    Trainer(Failure),
 }
 
-/// Serves a controller until it says `shutdown`. `make` builds the trainers once the descriptors are safe
+impl WorkerError {
+    /// Exit status that tells the controller what kind of end it was.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::Trainer(failure) if failure.cause == Cause::DeviceLost => DIE_LOST,
+            _ => 1,
+        }
+    }
+}
+
+/// Serves a controller until it says `shutdown`. `make` builds the trainer once the descriptors are safe
 /// from libraries that print, and the process is pinned.
 ///
 /// # Errors
 /// The worker cannot work; its controller learns it from the exit status and standard error.
-pub fn serve<T: Trainers>(
+pub fn serve<T: Trainer>(
     options: &Options,
-    make: impl FnOnce(&Arc<Link>) -> Result<T, crate::event::Failure>,
+    make: impl FnOnce(&Arc<Link>) -> Result<T, Failure>,
 ) -> Result<(), WorkerError> {
     bind::to_parent(options.parent)?;
     let (link, input, errors) = link::take_over().map_err(WorkerError::Descriptors)?;
     let link = Arc::new(link);
     let cores = bind::to_cores(&options.cores)?;
-    let trainers = make(&link).map_err(WorkerError::Trainers)?;
+    let trainer = make(&link).map_err(WorkerError::Trainer)?;
     link.tell(&FromWorker::Hello {
         hello: Hello {
             version: VERSION,
             pid: std::process::id(),
             die: options.die,
             cores,
-            backend: trainers.backend().to_owned(),
-            simd: trainers.simd().to_owned(),
-            lanes: 1,
+            backend: trainer.backend().to_owned(),
+            simd: trainer.simd().to_owned(),
+            lanes: trainer.lanes(),
+            device: trainer.device(),
         },
     });
     let heart = Arc::new(Heart::default());
@@ -95,24 +109,7 @@ pub fn serve<T: Trainers>(
         .name("orders".to_owned())
         .spawn(move || read(input, &orders))
         .map_err(WorkerError::Thread)?;
-    work(&mut Bench { link: &link, heart: &heart, errors: &errors, trainers }, &inbox)
-}
-
-/// Trains what is assigned, one attempt after the other.
-fn work<T: Trainers>(bench: &mut Bench<'_, T>, inbox: &Receiver<Order>) -> Result<(), WorkerError> {
-    loop {
-        match inbox.recv() {
-            Ok(Ok(ToWorker::Assign { assignment })) => match bench.train(&assignment, inbox)? {
-                After::GoOn => {}
-                After::Leave => return Ok(()),
-            },
-            // It crossed the attempt's end.
-            Ok(Ok(ToWorker::Cancel { .. })) => {}
-            Ok(Ok(ToWorker::Shutdown)) => return Ok(()),
-            Ok(Err(error)) => return Err(error.into()),
-            Err(_) => return Err(WorkerError::Nonsense("the orders ended")),
-        }
-    }
+    Work::new(&link, &heart, &errors, &inbox, trainer).run()
 }
 
 /// An order, or what came in its place.

@@ -1,5 +1,6 @@
 //! An attempt's checkpoints: where it goes on from, and when it is saved.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,10 +11,9 @@ use crate::event::{Cause, Failure};
 use crate::model::{ModelConfig, ModelParams};
 use crate::plan::CheckpointEvery;
 use crate::protocol::{Assignment, FromWorker, Place};
-use crate::run::{Ending, Outcome};
 use crate::settings::Opt;
 use crate::store::LogWriter;
-use crate::trainer::Run;
+use crate::trainer::Snapshot;
 
 /// Saves an attempt's run.
 pub(super) struct Saving<'a> {
@@ -24,7 +24,7 @@ pub(super) struct Saving<'a> {
     params: Arc<ModelParams>,
     every: CheckpointEvery,
     save_final: bool,
-    folder: std::path::PathBuf,
+    folder: PathBuf,
     /// Steps that are done.
     steps: u64,
     /// Steps of the last checkpoint that was begun, or gone on from.
@@ -32,64 +32,82 @@ pub(super) struct Saving<'a> {
     saved_at: Instant,
 }
 
-/// Begins an attempt's log and checkpoints: where an earlier attempt was saved, if there was one. A trainer that cannot
-/// be saved starts at the beginning.
-pub(super) fn begin<'a>(
-    assignment: &Assignment,
-    run: Option<&mut Run>,
-    link: &'a Link,
-) -> Result<(LogWriter, Option<Saving<'a>>), Failure> {
-    let (folder, place) = (&assignment.folder, assignment.place);
-    let path = folder.join("log.csv");
-    let Some(run) = run else {
-        return Ok((LogWriter::create(&path).map_err(disk)?, None));
-    };
+/// What earlier attempts left of a run.
+pub(super) struct Earlier {
+    /// The run as it was saved.
+    pub(super) snapshot: Option<Snapshot>,
+    /// Why newer checkpoints could not be used.
+    pub(super) refused: Vec<String>,
+    log: Option<(Vec<u8>, u64)>,
+    older: Vec<PathBuf>,
+    identity: Identity,
+    params: Arc<ModelParams>,
+}
+
+/// Looks for the newest checkpoint of the run's earlier attempts.
+pub(super) fn earlier(assignment: &Assignment) -> Result<Earlier, Failure> {
     let settings = &assignment.settings;
     let params = Arc::new(ModelParams::new(&ModelConfig::from(settings)));
     let identity = Identity::of(settings, &assignment.corpus.digest);
-    let search = newest(folder, &identity, &params, settings.opt == Opt::Sr4).map_err(failure)?;
-    let steps = search.found.as_ref().map(|found| found.snapshot.progress.steps);
-    if steps.is_some() || !search.refused.is_empty() {
-        let refused: Vec<_> = search.refused.iter().map(ToString::to_string).collect();
-        refused.iter().for_each(|why| eprintln!("diesweep worker: {why}"));
-        link.tell(&FromWorker::Resumed { place, steps, refused });
-    }
-    let log = match search.found {
-        Some(Found { snapshot, log, rows, .. }) => {
-            run.restore(snapshot);
-            LogWriter::go_on(&path, &log, rows)
-        }
-        None => LogWriter::create(&path),
-    };
-    let saving = Saving {
-        link,
-        place,
-        saver: Saver::new(folder, identity.clone(), Arc::clone(&params), search.older),
-        identity,
-        params,
-        every: assignment.checkpoint_every,
-        save_final: settings.save_final,
-        folder: folder.clone(),
-        steps: steps.unwrap_or(0),
-        saved: steps.unwrap_or(0),
-        saved_at: Instant::now(),
-    };
-    Ok((log.map_err(disk)?, Some(saving)))
+    let search = newest(&assignment.folder, &identity, &params, settings.opt == Opt::Sr4).map_err(failure)?;
+    let refused = search.refused.iter().map(ToString::to_string).collect();
+    let found = search.found.map(|Found { snapshot, log, rows, .. }| (snapshot, (log, rows)));
+    let (snapshot, log) = found.unzip();
+    Ok(Earlier { snapshot, refused, log, older: search.older, identity, params })
 }
 
-impl Saving<'_> {
-    /// Steps that are done.
-    pub(super) const fn steps(&self) -> u64 {
-        self.steps
+/// Opens an attempt's log: with the rows that were kept, if it goes on from an earlier attempt.
+pub(super) fn log(assignment: &Assignment, earlier: Option<&Earlier>) -> Result<LogWriter, Failure> {
+    let path = assignment.folder.join("log.csv");
+    match earlier.and_then(|earlier| earlier.log.as_ref()) {
+        Some((kept, rows)) => LogWriter::go_on(&path, kept, *rows),
+        None => LogWriter::create(&path),
+    }
+    .map_err(disk)
+}
+
+impl<'a> Saving<'a> {
+    /// Saves an attempt that begins after `steps` steps.
+    pub(super) fn new(assignment: &Assignment, earlier: Earlier, steps: u64, link: &'a Link) -> Self {
+        let Earlier { older, identity, params, .. } = earlier;
+        let folder = assignment.folder.clone();
+        Self {
+            link,
+            place: assignment.place,
+            saver: Saver::new(&folder, identity.clone(), Arc::clone(&params), older),
+            identity,
+            params,
+            every: assignment.checkpoint_every,
+            save_final: assignment.settings.save_final,
+            folder,
+            steps,
+            saved: steps,
+            saved_at: Instant::now(),
+        }
     }
 
-    /// After a step: saves the run where that is due, and tells of what has been written meanwhile.
-    pub(super) fn stepped(&mut self, run: &Run, log: &LogWriter) -> Result<(), Failure> {
-        self.steps = run.steps();
+    /// When the last checkpoint was begun.
+    pub(super) const fn saved_at(&self) -> Instant {
+        self.saved_at
+    }
+
+    /// Whether a finished run's weights are kept.
+    pub(super) const fn keeps_weights(&self) -> bool {
+        self.save_final
+    }
+
+    /// Whether something was trained that no checkpoint holds.
+    pub(super) const fn is_behind(&self) -> bool {
+        self.steps > self.saved
+    }
+
+    /// After a step: tells of what has been written meanwhile. Whether the run is to be saved now.
+    pub(super) fn stepped(&mut self, steps: u64) -> Result<bool, Failure> {
+        self.steps = steps;
         let written = self.saver.written().map_err(failure)?;
         self.tell(written);
         // A disk that is slower than training gets fewer checkpoints, and training does not wait for it.
-        if self.is_due() && self.saver.is_idle() { self.save(run, log) } else { Ok(()) }
+        Ok(self.is_due() && self.saver.is_idle())
     }
 
     fn is_due(&self) -> bool {
@@ -101,33 +119,27 @@ impl Saving<'_> {
         }
     }
 
-    fn save(&mut self, run: &Run, log: &LogWriter) -> Result<(), Failure> {
-        let written = self.saver.save(run.snapshot(), log).map_err(failure)?;
+    /// Begins to write a checkpoint.
+    pub(super) fn save(&mut self, snapshot: Snapshot, log: &LogWriter) -> Result<(), Failure> {
+        let written = self.saver.save(snapshot, log).map_err(failure)?;
         self.tell(written);
         self.saved = self.steps;
         self.saved_at = Instant::now();
         Ok(())
     }
 
-    /// The attempt stops: saves the run as it is, and waits for the disk.
-    pub(super) fn stop(&mut self, run: &Run, log: &LogWriter) -> Result<(), Failure> {
-        if self.steps > self.saved {
-            self.save(run, log)?;
-        }
-        self.wait()
-    }
-
     /// The run has ended: waits for what is being written, which nothing may be once the result is published, and keeps
     /// a finished run's weights where that is asked for.
-    pub(super) fn end(&mut self, run: &Run, outcome: &Outcome) -> Result<(), Failure> {
+    pub(super) fn end(&mut self, weights: Option<&[f32]>) -> Result<(), Failure> {
         self.wait()?;
-        if self.save_final && matches!(outcome.ending, Ending::Finished(_)) {
-            save_final(&self.folder, self.identity.clone(), &self.params, &run.state().weights).map_err(failure)?;
+        if let Some(weights) = weights.filter(|_| self.save_final) {
+            save_final(&self.folder, self.identity.clone(), &self.params, weights).map_err(failure)?;
         }
         Ok(())
     }
 
-    fn wait(&mut self) -> Result<(), Failure> {
+    /// Waits for what is being written.
+    pub(super) fn wait(&mut self) -> Result<(), Failure> {
         let written = self.saver.wait().map_err(failure)?;
         self.tell(written);
         Ok(())

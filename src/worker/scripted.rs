@@ -1,6 +1,7 @@
-//! A trainer that follows a script: crashes, hangs and prints rubbish where the script says, for tests of all that
-//! stands around a trainer. Debug builds only, so that no made-up number can reach a real results folder.
+//! A trainer that follows a script: crashes, hangs, prints rubbish and runs out of memory where the script says, for tests of all
+//! that stands around a trainer. Debug builds only, so that no made-up number can reach a real results folder.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,12 +9,13 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::link::Link;
-use super::train::{Train, Trainers};
+use super::train::{Moved, Trainer};
 use crate::event::{Cause, Failure};
+use crate::plan::shape_key;
 use crate::protocol::{Assignment, FromWorker, MAX_LINE, Place};
 use crate::run::{Best, Ending, Finals, Outcome, Row, Timing};
 use crate::settings::{Opt, Settings};
-use crate::trainer::Progress;
+use crate::trainer::{Progress, Snapshot};
 
 /// What a scripted trainer does besides training.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -21,6 +23,10 @@ use crate::trainer::Progress;
 pub struct Script {
     /// Milliseconds that a step takes.
     pub step_ms: u64,
+    /// Attempts that it offers to train at once; 0 stands for 1.
+    pub lanes: u32,
+    /// Attempts that fit into its memory, which it learns when it prepares for the first; absent: all.
+    pub memory: Option<u32>,
     /// Deeds, each done where it fits.
     pub rules: Vec<Rule>,
 }
@@ -69,10 +75,12 @@ pub enum Deed {
     Fail(Cause, String),
 }
 
-/// Makes scripted trainers.
+/// Trains by a script.
 pub struct Scripted {
     script: Script,
     link: Arc<Link>,
+    lanes: u32,
+    hand: BTreeMap<u32, Follower>,
 }
 
 impl Scripted {
@@ -85,12 +93,12 @@ impl Scripted {
             Failure::new(Cause::BadSettings, format!("script {} cannot be read: {error}", path.display()))
         };
         let text = std::fs::read_to_string(path).map_err(|error| bad(&error))?;
-        let script = serde_json::from_str(&text).map_err(|error| bad(&error))?;
-        Ok(Self { script, link: Arc::clone(link) })
+        let script: Script = serde_json::from_str(&text).map_err(|error| bad(&error))?;
+        Ok(Self { lanes: script.lanes.max(1), script, link: Arc::clone(link), hand: BTreeMap::new() })
     }
 }
 
-impl Trainers for Scripted {
+impl Trainer for Scripted {
     fn backend(&self) -> &str {
         "cpu"
     }
@@ -99,13 +107,29 @@ impl Trainers for Scripted {
         "scripted"
     }
 
-    fn begin(&mut self, assignment: &Assignment) -> Result<Box<dyn Train>, Failure> {
+    fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    fn prepare(&mut self, _: &Assignment) -> Result<Option<String>, Failure> {
+        let before = self.lanes;
+        while self.script.memory.is_some_and(|most| self.lanes > most) && self.lanes > 1 {
+            self.lanes /= 2;
+        }
+        Ok((self.lanes < before).then(|| format!("out of device memory at {before} lanes")))
+    }
+
+    fn fits(&self, assignment: &Assignment) -> bool {
+        let key = shape_key(&assignment.settings);
+        self.lanes > 1 && self.hand.values().all(|other| shape_key(&other.settings) == key)
+    }
+
+    fn begin(&mut self, assignment: &Assignment, _: Option<Snapshot>) -> Result<(), Failure> {
         let folder = assignment.folder.to_string_lossy();
         let fits =
             |rule: &&Rule| folder.contains(&rule.folder) && rule.attempt.is_none_or(|n| n == assignment.place.attempt);
-        Ok(Box::new(Follower {
+        let follower = Follower {
             rules: self.script.rules.iter().filter(fits).cloned().collect(),
-            pause: Duration::from_millis(self.script.step_ms),
             link: Arc::clone(&self.link),
             place: assignment.place,
             settings: assignment.settings.clone(),
@@ -113,13 +137,46 @@ impl Trainers for Scripted {
             step: 0,
             best: None,
             diverged: false,
-        }))
+        };
+        self.hand.insert(assignment.place.lane, follower);
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<Moved, Failure> {
+        let moved: Moved = self.hand.iter_mut().map(|(&lane, follower)| (lane, follower.advance())).collect();
+        for (lane, progress) in &moved {
+            if matches!(progress, Err(_) | Ok(Progress::Ended(_))) {
+                self.hand.remove(lane);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(self.script.step_ms));
+        Ok(moved)
+    }
+
+    fn saves(&self) -> bool {
+        false
+    }
+
+    fn snapshot(&mut self, _: u32) -> Result<Option<Snapshot>, Failure> {
+        Ok(None)
+    }
+
+    fn weights(&mut self, _: u32) -> Result<Vec<f32>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn empty(&mut self, lane: u32) -> Result<(), Failure> {
+        self.hand.remove(&lane);
+        Ok(())
+    }
+
+    fn work(&self, _: u32, _: u64) -> f64 {
+        1.0
     }
 }
 
 struct Follower {
     rules: Vec<Rule>,
-    pause: Duration,
     link: Arc<Link>,
     place: Place,
     settings: Settings,
@@ -129,7 +186,7 @@ struct Follower {
     diverged: bool,
 }
 
-impl Train for Follower {
+impl Follower {
     fn advance(&mut self) -> Result<Progress, Failure> {
         for rule in std::mem::take(&mut self.rules) {
             if rule.step == self.step {
@@ -141,19 +198,12 @@ impl Train for Follower {
         if self.diverged || self.step == self.settings.steps {
             return Ok(Progress::Ended(Box::new(self.outcome())));
         }
-        std::thread::sleep(self.pause);
         let step = self.step;
         self.step += 1;
         let logged = step.is_multiple_of(self.settings.eval_every) || self.step == self.settings.steps;
         Ok(if logged { Progress::Logged(self.row(step)) } else { Progress::Stepped { step } })
     }
 
-    fn work(&self, _step: u64) -> f64 {
-        1.0
-    }
-}
-
-impl Follower {
     fn obey(&mut self, deed: &Deed) -> Result<(), Failure> {
         match deed {
             Deed::Abort => std::process::abort(),

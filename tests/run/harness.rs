@@ -79,6 +79,14 @@ metric = "val_bpb"
         vec!["--script".into(), path.to_str().unwrap().into()]
     }
 
+    /// Writes a script whose workers offer `lanes` lanes, of which `memory` fit.
+    pub fn script_of_lanes(&self, lanes: u32, memory: u32, step_ms: u64, rules: &Value) -> Vec<String> {
+        let args = self.script(step_ms, rules);
+        let script = json!({ "step_ms": step_ms, "lanes": lanes, "memory": memory, "rules": rules });
+        std::fs::write(&args[1], script.to_string()).unwrap();
+        args
+    }
+
     /// The command, with two dies.
     pub fn command<S: AsRef<str>>(&self, args: &[S]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_diesweep"));

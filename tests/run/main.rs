@@ -6,6 +6,7 @@
 mod faults;
 mod harness;
 mod inspect;
+mod lanes;
 mod output;
 mod resume;
 mod signals;

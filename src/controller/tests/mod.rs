@@ -1,5 +1,6 @@
 //! Orders of events that matter, with no process and no disk: a stage on which a test plays the world.
 
+mod lanes;
 mod runs;
 mod stops;
 mod workers;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::controller::clerk::{Claim, Claimed, LedgerError, Publication};
+use crate::controller::dies::DieSpec;
 use crate::controller::effects::{Effects, Input, WorkerId};
 use crate::controller::halt::Conclusion;
 use crate::controller::handle::handle;
@@ -96,7 +98,7 @@ impl Stage {
     fn new(runs: u64, dies: usize) -> Self {
         let now = Instant::now();
         let finished = vec![false; usize::try_from(runs).unwrap()];
-        let cores = (0..dies).map(|die| vec![die]).collect();
+        let cores = (0..dies).map(|die| DieSpec { cores: vec![die], gpu: None }).collect();
         let state = State::new(Arc::new(plan(runs)), &finished, cores, Limits::default(), now);
         let mut stage = Self { state, fx: Recorded::default(), now, attempts: 0, prompt: true };
         stage.put(Input::Tick);
@@ -191,6 +193,7 @@ fn greeting(die: usize, worker: WorkerId) -> Hello {
         backend: "cpu".into(),
         simd: "avx2".into(),
         lanes: 1,
+        device: None,
     }
 }
 
@@ -211,7 +214,13 @@ impl Stage {
     fn bare(runs: u64) -> Self {
         let now = Instant::now();
         let finished = vec![false; usize::try_from(runs).unwrap()];
-        let state = State::new(Arc::new(plan(runs)), &finished, vec![vec![0]], Limits::default(), now);
+        let state = State::new(
+            Arc::new(plan(runs)),
+            &finished,
+            vec![DieSpec { cores: vec![0], gpu: None }],
+            Limits::default(),
+            now,
+        );
         Self { state, fx: Recorded::default(), now, attempts: 0, prompt: false }
     }
 }

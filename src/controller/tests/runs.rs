@@ -98,24 +98,3 @@ fn a_die_that_fails_three_times_in_a_row_is_set_aside_and_the_others_go_on() {
     assert_eq!(stage.fx.started.len(), started, "no worker for a die that is set aside");
     assert_eq!(stage.state.conclusion(), Some(Conclusion::Complete));
 }
-
-#[test]
-fn lanes_are_filled_and_lost_together() {
-    let mut stage = Stage::new(5, 1);
-    let worker = stage.last_worker();
-    let mut hello = greeting(0, worker);
-    hello.lanes = 3;
-    stage.say(worker, FromWorker::Hello { hello });
-    let lanes: Vec<_> = stage
-        .fx
-        .sent
-        .iter()
-        .filter_map(|(_, message)| match message {
-            ToWorker::Assign { assignment } => Some(assignment.place.lane),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(lanes, [0, 1, 2]);
-    stage.gone(worker, Exit::Signal(9));
-    assert_eq!(stage.failures().len(), 3);
-}

@@ -33,9 +33,9 @@ pub(super) struct Bar {
     pub(super) end: End,
 }
 
-/// What one controller did.
+/// What one controller did, from its start to its last event.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Session {
+pub(in crate::report) struct Controller {
     /// When it began, as it wrote it.
     pub(super) started: String,
     pub(super) from: i64,
@@ -51,41 +51,42 @@ struct Line {
     event: Event,
 }
 
-/// The sessions of a folder, oldest first. Without events there is one, from the results alone.
-pub(super) fn sessions(view: &View, plan: &Plan, loaded: &Loaded) -> Result<Vec<Session>, StoreError> {
+/// The controllers of a folder, oldest first. Without events there is one, from the results alone.
+pub(super) fn controllers(view: &View, plan: &Plan, loaded: &Loaded) -> Result<Vec<Controller>, StoreError> {
     let folder = view.layout().events();
     let io = |source| StoreError::Io { action: "read".to_owned(), path: folder.clone(), source };
-    let mut sessions = Vec::new();
+    let mut controllers = Vec::new();
     if folder.is_dir() {
         for entry in fs::read_dir(&folder).map_err(io)? {
             let path = entry.map_err(io)?.path();
             if path.extension().is_some_and(|e| e == "jsonl") {
                 let text =
                     fs::read(&path).map_err(|source| StoreError::Io { action: "read".to_owned(), path, source })?;
-                sessions.extend(session(&String::from_utf8_lossy(&text)));
+                controllers.extend(controller(&String::from_utf8_lossy(&text)));
             }
         }
     }
-    sessions.retain(|session| !session.bars.is_empty());
-    if sessions.is_empty() {
-        sessions.extend(from_results(plan, loaded));
+    controllers.retain(|controller| !controller.bars.is_empty());
+    if controllers.is_empty() {
+        controllers.extend(from_results(plan, loaded));
     }
-    sessions.sort_by(|a, b| (a.from, &a.started).cmp(&(b.from, &b.started)));
-    Ok(sessions)
+    controllers.sort_by(|a, b| (a.from, &a.started).cmp(&(b.from, &b.started)));
+    Ok(controllers)
 }
 
-/// A session from the lines of its file. Lines that cannot be read (a torn last one, events of a later version) are
-/// skipped: an attempt whose end is among them ends with the session.
-fn session(text: &str) -> Option<Session> {
+/// A controller from the lines of its file. Lines that cannot be read (a torn last one, events of a later version) are
+/// skipped: an attempt whose end is among them ends with the controller's last event.
+fn controller(text: &str) -> Option<Controller> {
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
     let mut open: BTreeMap<(RunId, u32), Bar> = BTreeMap::new();
-    let mut session: Option<Session> = None;
+    let mut controller: Option<Controller> = None;
     for Line { time, event } in lines {
         let Some(now) = milliseconds(&time) else {
             continue;
         };
-        let session = session.get_or_insert_with(|| Session { started: time, from: now, to: now, bars: Vec::new() });
-        session.to = session.to.max(now);
+        let controller =
+            controller.get_or_insert_with(|| Controller { started: time, from: now, to: now, bars: Vec::new() });
+        controller.to = controller.to.max(now);
         let (at, end) = match event {
             Event::AttemptStarted { at, .. } => {
                 open.insert((at.run, at.attempt), begun(&at, now));
@@ -100,14 +101,14 @@ fn session(text: &str) -> Option<Session> {
             _ => continue,
         };
         if let Some(bar) = open.remove(&(at.run, at.attempt)) {
-            session.bars.push(Bar { to: now, end, ..bar });
+            controller.bars.push(Bar { to: now, end, ..bar });
         }
     }
-    let mut session = session?;
-    let to = session.to;
-    session.bars.extend(open.into_values().map(|bar| Bar { to, ..bar }));
-    session.bars.sort_by_key(|bar| (bar.from, bar.run, bar.attempt));
-    Some(session)
+    let mut controller = controller?;
+    let to = controller.to;
+    controller.bars.extend(open.into_values().map(|bar| Bar { to, ..bar }));
+    controller.bars.sort_by_key(|bar| (bar.from, bar.run, bar.attempt));
+    Some(controller)
 }
 
 fn begun(at: &At, now: i64) -> Bar {
@@ -115,7 +116,7 @@ fn begun(at: &At, now: i64) -> Bar {
     Bar { run: at.run, label: at.label.clone(), attempt: at.attempt, die, from: now, to: now, end: End::Unknown }
 }
 
-fn from_results(plan: &Plan, loaded: &Loaded) -> Option<Session> {
+fn from_results(plan: &Plan, loaded: &Loaded) -> Option<Controller> {
     let mut bars = Vec::new();
     for (run, state) in plan.runs.iter().zip(&loaded.states) {
         let Some(result) = state.result() else {
@@ -139,7 +140,7 @@ fn from_results(plan: &Plan, loaded: &Loaded) -> Option<Session> {
     let (from, started) = (first.from, (*started).clone());
     let bars: Vec<Bar> = bars.into_iter().map(|(bar, _)| bar).collect();
     let to = bars.iter().map(|bar| bar.to).max()?;
-    Some(Session { started, from, to, bars })
+    Some(Controller { started, from, to, bars })
 }
 
 /// Milliseconds since 1970 of a stamp in UTC, `2026-11-30T19:48:14.250Z`; the fraction may be absent.
@@ -205,10 +206,10 @@ mod tests {
         );
         let text =
             [started(1, 1, 1), failed, started(3, 1, 2), "{\"event\":\"of another version\"}".into(), "{\"time".into()];
-        let session = session(&text.join("\n")).unwrap();
-        assert_eq!(session.bars.len(), 2);
-        assert_eq!(session.bars[0].to - session.bars[0].from, 1500);
-        assert!(matches!(&session.bars[0].end, End::Failed(failure) if failure.message == "by signal 9"));
-        assert_eq!((session.bars[1].attempt, &session.bars[1].end), (2, &End::Unknown));
+        let controller = controller(&text.join("\n")).unwrap();
+        assert_eq!(controller.bars.len(), 2);
+        assert_eq!(controller.bars[0].to - controller.bars[0].from, 1500);
+        assert!(matches!(&controller.bars[0].end, End::Failed(failure) if failure.message == "by signal 9"));
+        assert_eq!((controller.bars[1].attempt, &controller.bars[1].end), (2, &End::Unknown));
     }
 }

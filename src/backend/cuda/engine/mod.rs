@@ -8,6 +8,7 @@ mod channel_mix;
 mod norm;
 pub mod optimizer;
 mod pass;
+mod recurrence;
 mod rwkv_block;
 mod scratch;
 
@@ -169,7 +170,7 @@ impl Engine {
 
     /// Begins a pass over the lanes of a list on the die, one entry a lane; negative entries rest.
     pub fn pass<L: Launcher>(&self, to: L, lanes: In<i32>) -> Pass<'_, L> {
-        Pass { to, lanes, sizes: self.sizes, arenas: &self.arenas, accumulate: false }
+        Pass { to, lanes, sizes: self.sizes, arenas: &self.arenas, accumulate: false, keep: true }
     }
 
     /// Logits of the windows in `inputs`.

@@ -131,6 +131,8 @@ pub struct Pass<'a, L> {
     pub arenas: &'a Arenas,
     /// Whether gradients are added to those of an earlier batch.
     pub accumulate: bool,
+    /// Whether a forward pass keeps what only a backward pass needs.
+    pub keep: bool,
 }
 
 /// How a product's operands lie.

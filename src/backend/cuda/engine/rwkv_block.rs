@@ -3,6 +3,7 @@
 use super::channel_mix::{ChannelMix, ChannelMixIds, shift, shift_backward};
 use super::norm::Norm;
 use super::pass::{Pass, Sizes, View};
+use super::recurrence::Recurrence;
 use super::scratch::Scratch;
 use crate::backend::cuda::die::{Die, DieError, Launcher};
 use crate::backend::cuda::memory::Memory;
@@ -107,7 +108,7 @@ impl RwkvBlock {
         shift(pass, &self.norm.y, self.ids.x_r, &self.mixed, 6)?;
         self.projections(pass)?;
         self.prepare(pass, vfirst)?;
-        self.recur(pass)?;
+        self.recurrence().forward(pass)?;
         let (ln_x_w, ln_x_b, r_k) =
             (pass.weight(self.ids.ln_x_w), pass.weight(self.ids.ln_x_b), pass.weight(self.ids.r_k));
         pass.to.launch(&time_mix::Finish {
@@ -129,6 +130,11 @@ impl RwkvBlock {
         let mid = self.ffn.norm.input(&s);
         pass.project_onto(self.norm.input(&s), s.whole(&self.o, s.c), self.ids.output_w, mid)?;
         self.ffn.forward(pass, out)
+    }
+
+    fn recurrence(&self) -> Recurrence<'_> {
+        let (r, w, k, v, kk, b) = (&self.r, &self.w, &self.k, &self.v, &self.kk, &self.b);
+        Recurrence { r, w, k, v, kk, b, y: &self.y, sa: &self.sa, states: &self.states }
     }
 
     fn projections<L: Launcher>(&self, pass: &mut Pass<'_, L>) -> Result<(), DieError> {
@@ -184,38 +190,6 @@ impl RwkvBlock {
         })
     }
 
-    fn recur<L: Launcher>(&self, pass: &mut Pass<'_, L>) -> Result<(), DieError> {
-        let Sizes { windows, tokens, heads, n, .. } = pass.sizes;
-        macro_rules! launch {
-            ($name:ident) => {
-                pass.to.launch(&rec::$name {
-                    lanes: pass.lanes.clone(),
-                    r: self.r.read(),
-                    w: self.w.read(),
-                    k: self.k.read(),
-                    v: self.v.read(),
-                    kk: self.kk.read(),
-                    b: self.b.read(),
-                    y: self.y.write(),
-                    sa: self.sa.write(),
-                    states: self.states.write(),
-                    windows,
-                    tokens,
-                    heads,
-                    n,
-                })
-            };
-        }
-        match n {
-            32 => launch!(ForwardOf32),
-            64 => launch!(ForwardOf64),
-            0..=16 => launch!(ForwardUpto16),
-            17..=31 => launch!(ForwardUpto32),
-            33..=63 => launch!(ForwardUpto64),
-            _ => launch!(ForwardUpto128),
-        }
-    }
-
     /// Turns the gradient of the block's output in `t.dx` into that of its input, and writes those of the weights. Blocks run last to
     /// first, so that `t.dvfirst` is whole at the first.
     pub fn backward<L: Launcher>(
@@ -230,7 +204,7 @@ impl RwkvBlock {
         pass.project_back(dx.clone(), self.ids.output_w, s.whole(&t.d_o, s.c))?;
         pass.matrix_grad(s.whole(&self.o, s.c), dx, self.ids.output_w)?;
         self.finish_backward(pass, t)?;
-        self.recur_backward(pass, t)?;
+        self.recurrence().backward(pass, t)?;
         self.prepare_backward(pass, vfirst, t)?;
         self.projections_backward(pass, t)?;
         shift_backward(pass, &self.norm.y, self.ids.x_r, t, 6)?;
@@ -279,45 +253,6 @@ impl RwkvBlock {
             n,
         })?;
         pass.totals(t.chunks.read(), self.ids.r_k, 3)
-    }
-
-    fn recur_backward<L: Launcher>(&self, pass: &mut Pass<'_, L>, t: &Scratch) -> Result<(), DieError> {
-        let Sizes { windows, tokens, heads, n, .. } = pass.sizes;
-        let [dr, dw, dk, dv, da, db] = t.recurrent.each_ref().map(Memory::write);
-        macro_rules! launch {
-            ($name:ident) => {
-                pass.to.launch(&rec::$name {
-                    lanes: pass.lanes.clone(),
-                    r: self.r.read(),
-                    w: self.w.read(),
-                    k: self.k.read(),
-                    v: self.v.read(),
-                    kk: self.kk.read(),
-                    b: self.b.read(),
-                    sa: self.sa.read(),
-                    states: self.states.read(),
-                    dy: t.dy.read(),
-                    dr,
-                    dw,
-                    dk,
-                    dv,
-                    da,
-                    db,
-                    windows,
-                    tokens,
-                    heads,
-                    n,
-                })
-            };
-        }
-        match n {
-            32 => launch!(BackwardOf32),
-            64 => launch!(BackwardOf64),
-            0..=16 => launch!(BackwardUpto16),
-            17..=31 => launch!(BackwardUpto32),
-            33..=63 => launch!(BackwardUpto64),
-            _ => launch!(BackwardUpto128),
-        }
     }
 
     fn prepare_backward<L: Launcher>(

@@ -3,6 +3,7 @@
 use super::pass::Sizes;
 use crate::backend::cuda::die::{Die, DieError};
 use crate::backend::cuda::memory::Memory;
+use crate::backend::cuda::ops::recurrence::states_len;
 
 /// The buffers. [L, R, C] unless their line says otherwise.
 #[allow(missing_docs)] // gradients of what their names say, as in docs/arithmetic.md
@@ -33,6 +34,10 @@ pub struct Scratch {
     pub dbonus: Memory<f32>,
     /// From the recurrence: r, w, k, v, a, b.
     pub recurrent: [Memory<f32>; 6],
+    /// Sums along the rows of the state's gradient.
+    pub h: Memory<f32>,
+    /// The state's gradients after each segment, as the block keeps the states.
+    pub state_gradients: Memory<f32>,
     pub dk0: Memory<f32>,
     pub dv0: Memory<f32>,
     pub dz: Memory<f32>,
@@ -57,6 +62,7 @@ impl Scratch {
         let rows = |width: u32| s.rows_of(die, width);
         let mixer = |used: bool, width: u32| s.rows_of(die, if used { width } else { 0 });
         let sums = |vectors: u32| die.zeroed(s.lanes as usize * s.row_chunks() as usize * (vectors * s.c) as usize);
+        let states = s.lanes as usize * states_len(s.windows, s.tokens, s.heads, s.n);
         let c = |used: bool| mixer(used, s.c);
         Ok(Self {
             dx: rows(s.c)?,
@@ -76,6 +82,8 @@ impl Scratch {
             dyb: c(rwkv)?,
             yhat: c(rwkv)?,
             dbonus: mixer(rwkv, s.heads)?,
+            h: c(rwkv)?,
+            state_gradients: die.zeroed(if rwkv { states } else { 0 })?,
             recurrent: [c(rwkv)?, c(rwkv)?, c(rwkv)?, c(rwkv)?, c(rwkv)?, c(rwkv)?],
             dk0: c(rwkv)?,
             dv0: c(rwkv)?,

@@ -92,6 +92,18 @@ fn lane_step(s: &Settings, optimizer: &Optimizer, step: u64) -> LaneStep {
     }
 }
 
+fn lane_optimizer(s: &Settings) -> LaneOptimizer {
+    LaneOptimizer {
+        opt: s.opt,
+        grad_clip: s.grad_clip,
+        target_step: s.target_step,
+        clamp: s.q_clamp,
+        theta: s.theta,
+        dither: s.dither,
+        seed: s.dither_seed,
+    }
+}
+
 /// Trains `steps` steps of every lane's settings (of one shape) on the die and on the CPU, and compares everything after each.
 fn compare(die: &Die, lanes: &[Settings], steps: u64) -> Vec<String> {
     let team = Arc::new(Team::new(2, Level::current().unwrap()).unwrap());
@@ -108,16 +120,7 @@ fn compare(die: &Die, lanes: &[Settings], steps: u64) -> Vec<String> {
             optimizer.q.upload(lane * sr4.q.len(), &sr4.q).unwrap();
             optimizer.scale.upload(lane * sr4.scale.len(), &sr4.scale).unwrap();
         }
-        let by = LaneOptimizer {
-            opt: s.opt,
-            grad_clip: s.grad_clip,
-            target_step: s.target_step,
-            clamp: s.q_clamp,
-            theta: s.theta,
-            dither: s.dither,
-            seed: s.dither_seed,
-        };
-        optimizer.configure(lane, &by).unwrap();
+        optimizer.configure(lane, &lane_optimizer(s)).unwrap();
     }
     let list: Vec<i32> = (0..lanes.len() as i32).collect();
     let list = die.copied(&list).unwrap();
@@ -234,7 +237,10 @@ fn arms(config: &ModelConfig, batch: usize) -> Vec<Settings> {
     (quirky.dither, quirky.theta, quirky.q_clamp, quirky.target_step) = (false, 3, 5, 0.05);
     quirky.scale_lr_mode = crate::settings::ScaleLrMode::Grad;
     quirky.weight_decay = 0.1;
-    vec![adamw, sr4, decayed, quirky]
+    // A range of accumulators that is wider than the usual limit of moves, and moves that reach its ends.
+    let mut wide = sr4.clone();
+    (wide.q_clamp, wide.theta, wide.target_step) = (40, 20, 25.0);
+    vec![adamw, sr4, decayed, quirky, wide]
 }
 
 fn assert_equal(config: &ModelConfig, batch: usize, steps: u64) {
@@ -254,6 +260,16 @@ fn assert_equal(config: &ModelConfig, batch: usize, steps: u64) {
 fn heads_of_awkward_sizes_give_the_bytes_of_the_cpu() {
     for (heads, n) in [(2, 3), (3, 8), (1, 16), (2, 20), (4, 32), (1, 33), (2, 64), (1, 65), (1, 128)] {
         assert_equal(&shape(heads, n, (2, 1), 37), 2, 2);
+    }
+}
+
+#[test]
+fn many_heads_at_once_give_the_bytes_of_the_cpu() {
+    for (batch, rows_a_thread) in [(1, 1), (9, 2), (20, 4)] {
+        let config = shape(4, 32, (1, 0), 21);
+        let heads = (arms(&config, batch).len() * batch * 4) as u64;
+        assert_eq!(crate::backend::cuda::ops::recurrence::rows_a_thread(heads, 32), rows_a_thread);
+        assert_equal(&config, batch, 2);
     }
 }
 
@@ -282,4 +298,80 @@ fn sparse_attention_gives_the_bytes_of_the_cpu() {
 fn the_default_model_gives_the_bytes_of_the_cpu() {
     let config = ModelConfig::from(&Settings::default());
     assert_equal(&config, 1, 3);
+}
+
+/// Times each kernel by itself, many times over in one graph, and adds up by entry.
+struct Timed<'a> {
+    die: &'a Die,
+    found: std::collections::BTreeMap<&'static str, (usize, f64)>,
+}
+
+impl Launcher for Timed<'_> {
+    fn launch(&mut self, kernel: &impl crate::backend::cuda::kernel::Kernel) -> Result<(), DieError> {
+        const TIMES: u32 = 20;
+        let graph = self.die.record(|to| (0..TIMES).try_for_each(|_| to.launch(kernel)))?;
+        let mut best = f64::MAX;
+        for _ in 0..3 {
+            let from = std::time::Instant::now();
+            graph.replay()?;
+            self.die.wait()?;
+            best = best.min(from.elapsed().as_secs_f64() / f64::from(TIMES));
+        }
+        let entry = self.found.entry(entry_of(kernel)).or_insert((0, 0.0));
+        (entry.0, entry.1) = (entry.0 + 1, entry.1 + best);
+        Ok(())
+    }
+}
+
+const fn entry_of<K: crate::backend::cuda::kernel::Kernel>(_: &K) -> &'static str {
+    K::ROW.entry
+}
+
+/// Prints the time of each kernel of a training step; run by hand with `--ignored --nocapture` on a GPU.
+#[test]
+#[ignore = "a measurement"]
+fn times_of_the_kernels() {
+    let Some(die) = die() else { return };
+    let mut columns: Vec<std::collections::BTreeMap<&'static str, (usize, f64)>> = Vec::new();
+    let counts = [1, 16, 64];
+    for count in counts {
+        let s = Settings { opt: Opt::Sr4, ..Settings::default() };
+        let engine = Engine::new(&die, &ModelConfig::from(&s), 1, count).unwrap();
+        let optimizer = DeviceOptimizer::new(&die, &engine).unwrap();
+        let team = Arc::new(Team::new(2, Level::current().unwrap()).unwrap());
+        let twin = Twin::new(&team, &s, 1);
+        let sr4 = twin.state.sr4.as_ref().unwrap();
+        for lane in 0..count {
+            engine.arenas().weights.upload(lane * twin.state.weights.len(), &twin.state.weights).unwrap();
+            optimizer.q.upload(lane * sr4.q.len(), &sr4.q).unwrap();
+            optimizer.scale.upload(lane * sr4.scale.len(), &sr4.scale).unwrap();
+            optimizer.configure(lane, &lane_optimizer(&s)).unwrap();
+            let (inputs, targets) = twin.tokens(lane as u64, s.seq_len);
+            engine.inputs.upload(lane * s.seq_len, &inputs).unwrap();
+            engine.targets.upload(lane * s.seq_len, &targets).unwrap();
+        }
+        optimizer.set_step(&vec![lane_step(&s, &twin.optimizer, 0); count]).unwrap();
+        let list: Vec<i32> = (0..count as i32).collect();
+        let list = die.copied(&list).unwrap();
+        let mut pass = engine.pass(Timed { die: &die, found: Default::default() }, list.read());
+        engine.forward(&mut pass).unwrap();
+        engine.loss(&mut pass, Some(1.0)).unwrap();
+        engine.backward(&mut pass).unwrap();
+        optimizer.norm(&mut pass.to, &engine, &list.read()).unwrap();
+        optimizer.update(&mut pass.to, &engine, &list.read()).unwrap();
+        optimizer.refresh(&mut pass.to, &engine, &list.read()).unwrap();
+        columns.push(pass.to.found);
+    }
+    let mut names: Vec<_> = columns.iter().flat_map(|c| c.keys().copied()).collect();
+    names.sort_unstable();
+    names.dedup();
+    println!("{:<30} {:>8} {:>9} µs at {counts:?} lanes", "kernel", "launches", "");
+    for name in names {
+        let row: Vec<_> = columns.iter().map(|c| c.get(name).copied().unwrap_or_default()).collect();
+        let launches = row.iter().map(|r| r.0).max().unwrap_or(0);
+        let times: String = row.iter().map(|r| format!(" {:>9.1}", r.1 * 1e6)).collect();
+        println!("{name:<30} {launches:>8}{times}");
+    }
+    let all: Vec<f64> = columns.iter().map(|c| c.values().map(|v| v.1 * 1e6).sum()).collect();
+    println!("{:<30} {:>8} {:>9.1} {:>9.1} {:>9.1}", "all", "", all[0], all[1], all[2]);
 }

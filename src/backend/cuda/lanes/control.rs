@@ -53,7 +53,7 @@ pub struct Control {
     pub(super) groups: Memory<u32>,
     pub(super) kept_losses: Memory<f64>,
     pub(super) kept_hits: Memory<u32>,
-    previous: Memory<i8>,
+    pub(super) previous: Memory<i8>,
     pub(super) panel_counts: Memory<u32>,
     pub(super) scale_summary: Memory<f64>,
 }
@@ -227,6 +227,7 @@ impl Control {
                 windows: s.windows,
             })?;
             let mut pass = engine.pass(&mut *to, scoring.clone());
+            pass.keep = false;
             engine.forward(&mut pass)?;
             engine.loss(&mut pass, None)?;
             let (losses, hits) = engine.window_memories();

@@ -5,6 +5,7 @@
 
 mod control;
 mod run;
+mod saved;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::engine::{Engine, EngineError};
 use crate::backend::cpu::team::Team;
 use crate::data::{Corpus, DataError, Split};
 use crate::model::ModelConfig;
-use crate::optim::Optimizer;
+use crate::optim::{Optimizer, State};
 use crate::settings::{OnNonfinite, Precision, Settings};
 use crate::trainer::Progress;
 use control::{CHUNK, Control, Course};
@@ -161,29 +162,35 @@ impl Lanes {
     /// # Panics
     /// There is no such lane.
     pub fn fill(&mut self, lane: usize, settings: &Settings) -> Result<(), LanesError> {
+        let run = self.run(settings)?;
+        let params = self.engine.params();
+        let state = self.team.enter(|| run.start(&self.team, params));
+        self.place(lane, run, &state)
+    }
+
+    /// A run that these lanes can take, before its first step.
+    fn run(&self, settings: &Settings) -> Result<LaneRun, LanesError> {
         supports(settings)?;
         if !self.fits(settings) {
             return Err(LanesError::Shape);
         }
-        let params = self.engine.params();
-        let run = LaneRun::new(settings, Optimizer::new(settings, params), &self.corpus);
-        let state = self.team.enter(|| run.start(&self.team, params));
-        let (control, optimizer) = (&self.control, &self.optimizer);
-        control.clear(&self.die, optimizer, lane)?;
-        self.engine.arenas().weights.upload(lane * params.arena_len, &state.weights)?;
-        if let Some(sr4) = &state.sr4 {
-            optimizer.q.upload(lane * params.ternary_len, &sr4.q)?;
-            optimizer.scale.upload(lane * params.scale_len, &sr4.scale)?;
-        }
-        optimizer.configure(lane, &run.lane_optimizer())?;
+        Ok(LaneRun::new(settings, Optimizer::new(settings, self.engine.params()), &self.corpus))
+    }
+
+    /// Puts a run in a lane with the state that it is in.
+    fn place(&mut self, lane: usize, run: LaneRun, state: &State) -> Result<(), LanesError> {
+        let control = &self.control;
+        self.upload(lane, state)?;
+        self.optimizer.configure(lane, &run.lane_optimizer())?;
+        let settings = &run.settings;
         control.seeds.upload(lane, &[settings.seed])?;
         control.limits.upload(lane, &[settings.steps])?;
-        control.steps.upload(lane, &[0])?;
-        control.skipped.upload(lane, &[0])?;
+        control.steps.upload(lane, &[run.step])?;
+        control.skipped.upload(lane, &[run.skipped])?;
         control.skips.upload(lane, &[u8::from(settings.on_nonfinite == OnNonfinite::Skip)])?;
         control.ceilings.upload(lane, &[settings.diverge_above])?;
         self.offer(lane, run.val())?;
-        control.halted.upload(lane, &[0])?;
+        control.halted.upload(lane, &[u8::from(run.is_trained())])?;
         self.runs[lane] = Some(run);
         Ok(())
     }
@@ -211,12 +218,20 @@ impl Lanes {
     /// # Errors
     /// The die's; the runs are lost then.
     pub fn advance(&mut self) -> Result<Vec<(usize, Progress)>, LanesError> {
+        self.advance_at_most(CHUNK as u64)
+    }
+
+    /// [`Lanes::advance`] by no more than `most` steps, so that whoever drives the lanes is asked that often.
+    ///
+    /// # Errors
+    /// The die's; the runs are lost then.
+    pub fn advance_at_most(&mut self, most: u64) -> Result<Vec<(usize, Progress)>, LanesError> {
         let trained: Vec<usize> = self.filled().filter(|(_, run)| run.is_trained()).map(|(lane, _)| lane).collect();
         if !trained.is_empty() {
             return self.finish(&trained);
         }
         let steps = self.filled().map(|(_, run)| run.steps_to_log()).min();
-        let Some(steps) = steps.map(|n| n.min(CHUNK as u64)) else { return Ok(Vec::new()) };
+        let Some(steps) = steps.map(|n| n.min(most.clamp(1, CHUNK as u64))) else { return Ok(Vec::new()) };
         self.supply(steps)?;
         for _ in 0..steps {
             self.graphs.step.replay()?;
@@ -355,32 +370,6 @@ impl Lanes {
                 })
             })
             .collect()
-    }
-
-    /// A lane's weights, moments, accumulators and scales, as the CPU backend holds them: SR4's weights are those of its accumulators.
-    ///
-    /// # Errors
-    /// The die's.
-    pub fn state(&self, lane: usize) -> Result<crate::optim::State, DieError> {
-        let params = self.engine.params();
-        let (o, arena, scales) = (&self.optimizer, params.arena_len, params.scale_len);
-        o.refresh(&*self.die, &self.engine, &self.control.only(lane)?)?;
-        let sr4 = self.runs[lane].as_ref().is_some_and(|run| run.settings.opt == crate::settings::Opt::Sr4);
-        Ok(crate::optim::State {
-            weights: self.engine.arenas().weights.download(lane * arena, arena)?,
-            m: o.m.download(lane * arena, arena)?,
-            v: o.v.download(lane * arena, arena)?,
-            sr4: if sr4 {
-                Some(crate::optim::Sr4State {
-                    q: o.q.download(lane * params.ternary_len, params.ternary_len)?,
-                    scale: o.scale.download(lane * scales, scales)?,
-                    m: o.scale_m.download(lane * scales, scales)?,
-                    v: o.scale_v.download(lane * scales, scales)?,
-                })
-            } else {
-                None
-            },
-        })
     }
 }
 

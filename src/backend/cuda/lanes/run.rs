@@ -9,9 +9,9 @@ use crate::optim::lr::ScaleRate;
 use crate::optim::{Optimizer, State};
 use crate::run::{Ending, Outcome, Panel};
 use crate::settings::{Decay, EvalWeights, Opt, Settings};
-use crate::trainer::Progress;
 use crate::trainer::clock::Clock;
 use crate::trainer::ledger::{Ledger, Logged, Score, finals};
+use crate::trainer::{BadStep, Progress, Progressed, Snapshot};
 
 /// A run in a lane.
 pub struct LaneRun {
@@ -74,6 +74,32 @@ impl LaneRun {
         }
     }
 
+    /// Goes on from a snapshot of a run of the same settings and corpus.
+    pub fn go_on_from(&mut self, snapshot: &Snapshot) {
+        let progress = &snapshot.progress;
+        self.ledger = Ledger::go_on_from(progress);
+        self.clock.go_on_from(progress.elapsed);
+        (self.step, self.skipped) = (progress.steps, progress.skipped);
+        self.measured = snapshot.panel.previous.is_some();
+    }
+
+    /// How far the run is.
+    pub fn progress(&self) -> Progressed {
+        Progressed {
+            steps: self.step,
+            skipped: self.skipped,
+            best_val_bpb: self.ledger.best_val_bpb,
+            best_val_acc: self.ledger.best_val_acc,
+            bad: self.ledger.bad,
+            elapsed: self.clock.elapsed(),
+        }
+    }
+
+    /// Whether the ternary weights of an earlier logged step lie on the die.
+    pub const fn has_measured(&self) -> bool {
+        self.measured
+    }
+
     /// Most windows of an evaluation of such a run.
     pub fn windows(settings: &Settings, corpus: &Corpus) -> usize {
         let tests = corpus.test_ranges(settings.test_batches, settings.seq_len).len();
@@ -116,7 +142,7 @@ impl LaneRun {
     }
 
     /// Whether it diverged in an evaluation: then nothing more is evaluated.
-    pub const fn bad(&self) -> Option<(u64, f64)> {
+    pub const fn bad(&self) -> Option<BadStep> {
         self.ledger.bad
     }
 
@@ -194,7 +220,7 @@ impl LaneRun {
 
     /// The outcome of the last evaluation, or of a row whose evaluation was not finite.
     pub fn finish(&mut self, reading: &Reading, evaluated: Duration) -> Progress {
-        if let Some((step, loss)) = self.ledger.bad {
+        if let Some(BadStep { step, loss }) = self.ledger.bad {
             return self.diverged(step, loss);
         }
         self.clock.evaluated(evaluated);
