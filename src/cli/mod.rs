@@ -11,12 +11,15 @@ mod export;
 pub mod kernels;
 mod ledger;
 mod parity;
+mod past;
 pub mod plan;
 mod refresh;
 mod report;
+mod resources;
 mod run;
 mod sample;
 mod stats;
+mod status;
 mod torture;
 mod train;
 mod verify;
@@ -40,6 +43,7 @@ enum Command {
     Run(run::RunArgs),
     Plan(plan::PlanArgs),
     Devices(devices::DevicesArgs),
+    Status(status::StatusArgs),
     Report(report::ReportArgs),
     Diff(diff::DiffArgs),
     Stats(stats::StatsArgs),
@@ -69,6 +73,7 @@ pub fn main() -> ExitCode {
         Command::Kernels(args) => kernels::run(&args),
         Command::Run(args) => run::main(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Status(args) => status::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Diff(args) => diff::run(args),
         Command::Stats(args) => stats::run(&args),

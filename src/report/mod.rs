@@ -32,7 +32,7 @@ pub use diff::{DiffError, Difference, Differences, compare_paths};
 pub use html::{Running, write_report};
 pub use markup::{Markup, summary_text};
 pub use merge::{Folder, MergeError, Merged};
-pub use metric::{better, metric_name, test_name};
+pub use metric::{better, metric_name, test_name, value_of};
 pub use plots::write_plots;
 pub use tables::{write_merged, write_tables};
 pub use verdict::{ArmVerdict, Comparison, Finding, Split, Verdict, verdict};

@@ -85,6 +85,14 @@ impl Results {
         self.keep_checkpoints
     }
 
+    /// Finds out whether the folder has room for so many bytes.
+    ///
+    /// # Errors
+    /// It has not ([`StoreError::is_disk_full`]), or the system refuses otherwise.
+    pub fn room_for(&self, bytes: u64) -> Result<(), StoreError> {
+        durable::room_for(self.layout().dir(), bytes)
+    }
+
     pub(super) fn corpus_digest(&self, data: &Data) -> Option<String> {
         let corpus = self.corpora.iter().find(|c| match data {
             Data::Path(path) => c.path.as_ref() == Some(path),

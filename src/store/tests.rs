@@ -208,6 +208,7 @@ fn the_last_attempts_failure_is_the_runs_state() {
         cause: "crashed".to_owned(),
         message: "the worker ended by signal 9".to_owned(),
         ended: "2026-11-30T19:00:02Z".to_owned(),
+        for_good: true,
     };
     let attempt = results.begin_attempt(run).unwrap();
     results.record_failure(&attempt, &failure).unwrap();

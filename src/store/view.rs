@@ -53,6 +53,11 @@ impl View {
         self.layout.run(self.folders.get(&run.id).unwrap_or(&run.folder))
     }
 
+    /// Whether a run had a folder when this folder was opened.
+    pub fn is_begun(&self, run: &PlannedRun) -> bool {
+        self.folders.contains_key(&run.id)
+    }
+
     /// Names of the folders of runs, by id, that were there when the folder was opened.
     pub(super) fn folders(&self) -> &BTreeMap<RunId, String> {
         &self.folders

@@ -1,14 +1,11 @@
 //! What happened when: the attempts on each die, from the controllers' events.
 
 use std::collections::BTreeMap;
-use std::fs;
-
-use serde::Deserialize;
 
 use crate::event::{At, Event, Failure};
 use crate::plan::Plan;
 use crate::run::{Ending, RunId};
-use crate::store::{Loaded, StoreError, View};
+use crate::store::{Loaded, ReadJournal, Record};
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,60 +40,42 @@ pub(in crate::report) struct Controller {
     pub(super) bars: Vec<Bar>,
 }
 
-/// A line of an events file.
-#[derive(Deserialize)]
-struct Line {
-    time: String,
-    #[serde(flatten)]
-    event: Event,
-}
-
 /// The controllers of a folder, oldest first. Without events there is one, from the results alone.
-pub(super) fn controllers(view: &View, plan: &Plan, loaded: &Loaded) -> Result<Vec<Controller>, StoreError> {
-    let folder = view.layout().events();
-    let io = |source| StoreError::Io { action: "read".to_owned(), path: folder.clone(), source };
-    let mut controllers = Vec::new();
-    if folder.is_dir() {
-        for entry in fs::read_dir(&folder).map_err(io)? {
-            let path = entry.map_err(io)?.path();
-            if path.extension().is_some_and(|e| e == "jsonl") {
-                let text =
-                    fs::read(&path).map_err(|source| StoreError::Io { action: "read".to_owned(), path, source })?;
-                controllers.extend(controller(&String::from_utf8_lossy(&text)));
-            }
-        }
-    }
+pub(super) fn controllers(plan: &Plan, loaded: &Loaded, journals: &[ReadJournal]) -> Vec<Controller> {
+    let mut controllers: Vec<Controller> = journals.iter().filter_map(|journal| controller(&journal.records)).collect();
     controllers.retain(|controller| !controller.bars.is_empty());
     if controllers.is_empty() {
         controllers.extend(from_results(plan, loaded));
     }
     controllers.sort_by(|a, b| (a.from, &a.started).cmp(&(b.from, &b.started)));
-    Ok(controllers)
+    controllers
 }
 
-/// A controller from the lines of its file. Lines that cannot be read (a torn last one, events of a later version) are
-/// skipped: an attempt whose end is among them ends with the controller's last event.
-fn controller(text: &str) -> Option<Controller> {
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+/// A controller from its events. An attempt whose end is not among them ends with the last of them.
+fn controller(records: &[Record]) -> Option<Controller> {
     let mut open: BTreeMap<(RunId, u32), Bar> = BTreeMap::new();
     let mut controller: Option<Controller> = None;
-    for Line { time, event } in lines {
-        let Some(now) = milliseconds(&time) else {
+    for Record { time, event } in records {
+        let Some(now) = milliseconds(time) else {
             continue;
         };
-        let controller =
-            controller.get_or_insert_with(|| Controller { started: time, from: now, to: now, bars: Vec::new() });
+        let controller = controller.get_or_insert_with(|| Controller {
+            started: time.clone(),
+            from: now,
+            to: now,
+            bars: Vec::new(),
+        });
         controller.to = controller.to.max(now);
         let (at, end) = match event {
             Event::AttemptStarted { at, .. } => {
-                open.insert((at.run, at.attempt), begun(&at, now));
+                open.insert((at.run, at.attempt), begun(at, now));
                 continue;
             }
             Event::RunFinished { at, outcome } => match outcome.ending {
                 Ending::Finished(_) => (at, End::Finished),
                 Ending::Diverged { .. } => (at, End::Diverged),
             },
-            Event::AttemptFailed { at, failure, .. } => (at, End::Failed(failure)),
+            Event::AttemptFailed { at, failure, .. } => (at, End::Failed(failure.clone())),
             Event::AttemptAbandoned { at } => (at, End::Abandoned),
             _ => continue,
         };
@@ -204,9 +183,9 @@ mod tests {
             r#"{{"time":"2026-11-30T00:00:02.500Z","event":"attempt_failed",{},"failure":{{"cause":"crashed","message":"by signal 9"}},"again":true}}"#,
             at(1, 1)
         );
-        let text =
-            [started(1, 1, 1), failed, started(3, 1, 2), "{\"event\":\"of another version\"}".into(), "{\"time".into()];
-        let controller = controller(&text.join("\n")).unwrap();
+        let lines = [started(1, 1, 1), failed, started(3, 1, 2)];
+        let records: Vec<Record> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let controller = controller(&records).unwrap();
         assert_eq!(controller.bars.len(), 2);
         assert_eq!(controller.bars[0].to - controller.bars[0].from, 1500);
         assert!(matches!(&controller.bars[0].end, End::Failed(failure) if failure.message == "by signal 9"));

@@ -40,7 +40,7 @@ pub(super) use text::esc;
 
 use super::analysis::Analysis;
 use crate::plan::Plan;
-use crate::store::{Loaded, StoreError, View};
+use crate::store::{Loaded, StoreError, View, read_journals};
 
 /// Writes report.html into the folder, whole or not at all. Of a sweep at work, the page says so.
 ///
@@ -76,13 +76,15 @@ impl<'a> Drawn<'a> {
         let path = view.layout().sweep_toml();
         let sweep_toml =
             fs::read(&path).map_err(|source| StoreError::Io { action: "read".to_owned(), path, source })?;
+        let journals = read_journals(view.layout())?;
         let source = page::Source {
             view,
             plan,
             loaded,
             analysis,
             running,
-            controllers: events::controllers(view, plan, loaded)?,
+            controllers: events::controllers(plan, loaded, &journals),
+            left_out: journals.into_iter().flat_map(|journal| journal.warnings).collect(),
             sweep_toml: String::from_utf8_lossy(&sweep_toml).into_owned(),
         };
         Ok(Self { source, curves })

@@ -35,6 +35,8 @@ pub(in crate::report) struct Source<'a> {
     pub(super) running: Option<Running>,
     /// What happened when, by controller.
     pub(super) controllers: Vec<Controller>,
+    /// Events that could not be read, in words.
+    pub(super) left_out: Vec<String>,
     /// The sweep file, verbatim.
     pub(super) sweep_toml: String,
 }

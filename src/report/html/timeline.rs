@@ -39,6 +39,9 @@ pub(super) fn section(source: &Source) -> String {
     if all > MOST_CONTROLLERS {
         let _ = write!(html, "<p class=\"sub\">The last {MOST_CONTROLLERS} of {all} controllers.</p>");
     }
+    for warning in &source.left_out {
+        let _ = write!(html, "<p class=\"sub\">{}</p>", esc(warning));
+    }
     for (controller, plot) in drawn(source) {
         html += &drawing::figure(&plot);
         let _ = write!(html, "<p class=\"sub\">{}", esc(&plot.description));

@@ -66,7 +66,7 @@ fn an_arm_without_a_run_and_a_failure_with_its_cause() {
         } else {
             let attempt = results.begin_attempt(run).unwrap();
             let message = "signal 9 (killed)".to_owned();
-            let failure = AttemptFailure { cause: "crashed".to_owned(), message, ended: String::new() };
+            let failure = AttemptFailure { cause: "crashed".to_owned(), message, ended: String::new(), for_good: true };
             results.record_failure(&attempt, &failure).unwrap();
         }
     }
@@ -91,7 +91,8 @@ fn what_files_hold_is_text_and_never_markup() {
     let results = open(root.path(), &plan, &format!("# {evil}\n"));
     publish(&results, &plan, 0, &finished(2.0, Some(2.1)), 3);
     let attempt = results.begin_attempt(&plan.runs[1]).unwrap();
-    let failure = AttemptFailure { cause: evil.to_owned(), message: evil.to_owned(), ended: String::new() };
+    let failure =
+        AttemptFailure { cause: evil.to_owned(), message: evil.to_owned(), ended: String::new(), for_good: true };
     results.record_failure(&attempt, &failure).unwrap();
     let html = page(&results, &plan);
     assert_well_formed(&html);
@@ -104,7 +105,12 @@ fn what_files_hold_is_text_and_never_markup() {
 fn fail(results: &Results, plan: &Plan, run: usize, message: &str, printed: &str) {
     let attempt = results.begin_attempt(&plan.runs[run]).unwrap();
     std::fs::write(attempt.worker_log(), printed).unwrap();
-    let failure = AttemptFailure { cause: "crashed".to_owned(), message: message.to_owned(), ended: String::new() };
+    let failure = AttemptFailure {
+        cause: "crashed".to_owned(),
+        message: message.to_owned(),
+        ended: String::new(),
+        for_good: true,
+    };
     results.record_failure(&attempt, &failure).unwrap();
 }
 
