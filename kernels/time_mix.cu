@@ -1,34 +1,6 @@
 // The time mix around its recurrence: what forms decay, keys and values from the products, and the norm, bonus and gate
 // after it. One warp a row and head; 4 warps a block of 128 threads.
 
-// Low-rank hidden values in place: tanh (kind 0) or sigmoid (kind 1). One thread a value.
-extern "C" __global__ void __launch_bounds__(256) activate(
-    const int* lanes,  // [grid z]
-    float* h,          // [L] n floats, lane_step apart
-    u64 lane_step,
-    unsigned n, unsigned kind) {
-    const int lane = lanes[blockIdx.z];
-    const u32 i = blockIdx.x * 256 + threadIdx.x;
-    if (lane < 0 || i >= n) return;
-    float* at = h + lane * lane_step + i;
-    *at = kind == 0 ? tanh_f(*at) : sigmoid_f(*at);
-}
-
-// Gradient through `activate`, in place of the gradient d of its result h.
-extern "C" __global__ void __launch_bounds__(256) activate_backward(
-    const int* lanes,  // [grid z]
-    float* d,          // [L] n floats, lane_step apart
-    const float* h,    // likewise
-    u64 lane_step,
-    unsigned n, unsigned kind) {
-    const int lane = lanes[blockIdx.z];
-    const u32 i = blockIdx.x * 256 + threadIdx.x;
-    if (lane < 0 || i >= n) return;
-    const size_t at = lane * lane_step + i;
-    const float v = h[at];
-    d[at] = kind == 0 ? d[at] * fmaf(-v, v, 1.0f) : d[at] * (v * (1.0f - v));
-}
-
 // Decay, keys and values. Overwrites all outputs, sw, a and vs in place of the products; in the first RWKV block
 // (first != 0) v = v0, and vs, v0p and vfirst are not touched.
 extern "C" __global__ void __launch_bounds__(128) time_mix_prepare(

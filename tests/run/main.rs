@@ -9,4 +9,5 @@ mod inspect;
 mod lanes;
 mod output;
 mod resume;
+mod shared;
 mod signals;

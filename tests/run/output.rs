@@ -98,22 +98,6 @@ fn usage_errors_have_their_exit_code() {
 }
 
 #[test]
-fn a_folder_in_use_is_left_to_its_holder() {
-    watchdog();
-    let sweep = Sweep::new(400);
-    let args = sweep.script(5, &json!([]));
-    let mut running = sweep.start(&args);
-    running.until_both_train();
-    sweep.run(&args).assert_code(75).assert_says(&format!("is in use by process {} on ", running.child.id()));
-    running.signal(Signal::TERM);
-    running.end().0.assert_code(143);
-    // Whoever comes after an orderly end finds no trace of it.
-    let left = std::fs::read_dir(sweep.results()).unwrap().map(|entry| entry.unwrap().file_name());
-    let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("controller.")).collect();
-    assert!(left.is_empty(), "{left:?}");
-}
-
-#[test]
 fn quiet_still_tells_of_damage_and_of_an_edited_sweep() {
     watchdog();
     let sweep = Sweep::new(4);

@@ -24,9 +24,9 @@ macro_rules! files {
 
 files![
     "common.cuh",
+    "product.cuh",
     "product.cu",
     "attention.cu",
-    "channel_mix.cu",
     "clear.cu",
     "data.cu",
     "loss.cu",

@@ -38,7 +38,7 @@ fn full_row(run: &PlannedRun, step: u64) -> Row {
 fn fill(results: &Results, plan: &Plan, rows: u64) {
     use rayon::prelude::*;
     plan.runs.par_iter().for_each(|run| {
-        let attempt = results.begin_attempt(run).unwrap();
+        let attempt = crate::testing::attempt(results, run);
         let mut log = LogWriter::create(&attempt.log()).unwrap();
         for step in 0..rows {
             log.row(&full_row(run, step)).unwrap();

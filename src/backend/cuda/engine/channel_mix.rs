@@ -5,7 +5,7 @@ use super::pass::{Pass, Sizes, View};
 use super::scratch::Scratch;
 use crate::backend::cuda::die::{Die, DieError, Launcher};
 use crate::backend::cuda::memory::Memory;
-use crate::backend::cuda::ops::channel_mix::{ReluSquared, ReluSquaredBackward};
+use crate::backend::cuda::ops::product::Finish;
 use crate::backend::cuda::ops::shift::{TokenShift, TokenShiftBackward, TokenShiftColumns};
 use crate::model::ParamId;
 
@@ -50,14 +50,10 @@ impl ChannelMix {
         self.norm.forward(pass)?;
         shift(pass, &self.norm.y, self.ids.x_k, &self.xk, 1)?;
         let (xk, rl, act) = (s.whole(&self.xk, s.c), s.whole(&self.rl, s.ffn), s.whole(&self.act, s.ffn));
-        pass.project(xk, self.ids.key, rl)?;
-        pass.to.launch(&ReluSquared {
-            lanes: pass.lanes.clone(),
-            h: self.rl.write(),
-            act: self.act.write(),
-            n: s.floats(s.ffn) as u64,
-        })?;
-        pass.project_onto(self.norm.input(&s), act, self.ids.value, out)
+        let squared = pass.project(xk, self.ids.key, rl).finished(Finish::ReluSquared, Some(act.clone()));
+        pass.multiply([squared])?;
+        let value = pass.project(act, self.ids.value, out).onto(self.norm.input(&s));
+        pass.multiply([value])
     }
 
     /// Turns the gradient of the block's output in `t.dx` into that of the mixer's output, and writes those of the weights.
@@ -65,16 +61,13 @@ impl ChannelMix {
         let s = pass.sizes;
         let (dx, dh) = (s.whole(&t.dx, s.c), s.whole(&t.dh, s.ffn));
         let dxk = s.whole(&t.dmixed, s.c);
-        pass.project_back(dx.clone(), self.ids.value, dh.clone())?;
-        pass.matrix_grad(s.whole(&self.act, s.ffn), dx, self.ids.value)?;
-        pass.to.launch(&ReluSquaredBackward {
-            lanes: pass.lanes.clone(),
-            d: t.dh.write(),
-            rl: self.rl.read(),
-            n: s.floats(s.ffn) as u64,
-        })?;
-        pass.project_back(dh.clone(), self.ids.key, dxk)?;
-        pass.matrix_grad(s.whole(&self.xk, s.c), dh, self.ids.key)?;
+        let rl = Some(s.whole(&self.rl, s.ffn));
+        let back = pass.project_back(dx.clone(), self.ids.value, dh.clone()).finished(Finish::ReluSlope, rl);
+        let dvalue = pass.matrix_grad(s.whole(&self.act, s.ffn), dx, self.ids.value);
+        pass.multiply([back, dvalue])?;
+        let back = pass.project_back(dh.clone(), self.ids.key, dxk);
+        let dkey = pass.matrix_grad(s.whole(&self.xk, s.c), dh, self.ids.key);
+        pass.multiply([back, dkey])?;
         shift_backward(pass, &self.norm.y, self.ids.x_k, t, 1)?;
         self.norm.backward(pass, &t.du, &t.dx, &t.chunks)
     }

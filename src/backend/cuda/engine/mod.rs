@@ -8,6 +8,7 @@ mod channel_mix;
 mod norm;
 pub mod optimizer;
 mod pass;
+mod products;
 mod recurrence;
 mod rwkv_block;
 mod scratch;
@@ -197,7 +198,8 @@ impl Engine {
             }
         }
         self.last.forward(pass)?;
-        pass.project(self.last.output(&s), self.params.head, s.whole(&self.logits, VOCAB as u32))
+        let logits = pass.project(self.last.output(&s), self.params.head, s.whole(&self.logits, VOCAB as u32));
+        pass.multiply([logits])
     }
 
     /// Losses and hits of the logits against `targets`. Where `share` is given, the logits become the gradient of `share`
@@ -246,8 +248,9 @@ impl Engine {
             pass.to.launch(&Clear { lanes: pass.lanes.clone(), x: t.dvfirst.write(), n })?;
         }
         let dlogits = s.whole(&self.logits, VOCAB as u32);
-        pass.project_back(dlogits.clone(), self.params.head, s.whole(&t.du, s.c))?;
-        pass.matrix_grad(self.last.output(&s), dlogits, self.params.head)?;
+        let du = pass.project_back(dlogits.clone(), self.params.head, s.whole(&t.du, s.c));
+        let dw = pass.matrix_grad(self.last.output(&s), dlogits, self.params.head);
+        pass.multiply([du, dw])?;
         self.last.backward(pass, &t.du, &t.dx, &t.chunks)?;
         for block in self.blocks.iter().rev() {
             match block {
@@ -309,5 +312,7 @@ impl Engine {
     }
 }
 
+#[cfg(test)]
+mod product_tests;
 #[cfg(test)]
 mod tests;

@@ -7,8 +7,9 @@ use super::recurrence::Recurrence;
 use super::scratch::Scratch;
 use crate::backend::cuda::die::{Die, DieError, Launcher};
 use crate::backend::cuda::memory::Memory;
+use crate::backend::cuda::ops::product::Finish;
 use crate::backend::cuda::ops::recurrence as rec;
-use crate::backend::cuda::ops::time_mix::{self, Activate, ActivateBackward, SIGMOID, TANH};
+use crate::backend::cuda::ops::time_mix;
 use crate::model::RwkvParams;
 
 /// Mixed inputs, in the arena's order of their vectors.
@@ -128,7 +129,8 @@ impl RwkvBlock {
             n: s.n,
         })?;
         let mid = self.ffn.norm.input(&s);
-        pass.project_onto(self.norm.input(&s), s.whole(&self.o, s.c), self.ids.output_w, mid)?;
+        let o = pass.project(s.whole(&self.o, s.c), self.ids.output_w, mid).onto(self.norm.input(&s));
+        pass.multiply([o])?;
         self.ffn.forward(pass, out)
     }
 
@@ -141,24 +143,25 @@ impl RwkvBlock {
         let s = pass.sizes;
         let p = &self.ids;
         let (wide, low) = (|m: &Memory<f32>| s.whole(m, s.c), |m: &Memory<f32>| s.whole(m, s.lora));
-        pass.project(self.mixed(&s, R), p.receptance_w, wide(&self.r))?;
-        pass.project(self.mixed(&s, K), p.key_w, wide(&self.k0))?;
-        pass.project(self.mixed(&s, V), p.value_w, wide(&self.v0))?;
-        pass.project(self.mixed(&s, W), p.w1, low(&self.hw))?;
-        pass.project(self.mixed(&s, A), p.a1, low(&self.ha))?;
-        pass.project(self.mixed(&s, G), p.g1, low(&self.hg))?;
-        for (h, kind) in [(&self.hw, TANH), (&self.hg, SIGMOID)] {
-            let n = s.rows() * s.lora;
-            pass.to.launch(&Activate { lanes: pass.lanes.clone(), h: h.write(), lane_step: u64::from(n), n, kind })?;
-        }
-        pass.project(low(&self.hw), p.w2, wide(&self.sw))?;
-        pass.project(low(&self.ha), p.a2, wide(&self.a))?;
-        pass.project(low(&self.hg), p.g2, wide(&self.g))?;
+        let mut down = vec![
+            pass.project(self.mixed(&s, R), p.receptance_w, wide(&self.r)),
+            pass.project(self.mixed(&s, K), p.key_w, wide(&self.k0)),
+            pass.project(self.mixed(&s, V), p.value_w, wide(&self.v0)),
+            pass.project(self.mixed(&s, W), p.w1, low(&self.hw)).finished(Finish::Tanh, None),
+            pass.project(self.mixed(&s, A), p.a1, low(&self.ha)),
+            pass.project(self.mixed(&s, G), p.g1, low(&self.hg)).finished(Finish::Sigmoid, None),
+        ];
+        let mut up = vec![
+            pass.project(low(&self.hw), p.w2, wide(&self.sw)),
+            pass.project(low(&self.ha), p.a2, wide(&self.a)),
+            pass.project(low(&self.hg), p.g2, wide(&self.g)),
+        ];
         if !self.first {
-            pass.project(self.mixed(&s, V), p.v1, low(&self.hv))?;
-            pass.project(low(&self.hv), p.v2, wide(&self.vs))?;
+            down.push(pass.project(self.mixed(&s, V), p.v1, low(&self.hv)));
+            up.push(pass.project(low(&self.hv), p.v2, wide(&self.vs)));
         }
-        Ok(())
+        pass.multiply(down)?;
+        pass.multiply(up)
     }
 
     fn prepare<L: Launcher>(&self, pass: &mut Pass<'_, L>, vfirst: &Memory<f32>) -> Result<(), DieError> {
@@ -201,8 +204,9 @@ impl RwkvBlock {
         let s = pass.sizes;
         self.ffn.backward(pass, t)?;
         let dx = s.whole(&t.dx, s.c);
-        pass.project_back(dx.clone(), self.ids.output_w, s.whole(&t.d_o, s.c))?;
-        pass.matrix_grad(s.whole(&self.o, s.c), dx, self.ids.output_w)?;
+        let back = pass.project_back(dx.clone(), self.ids.output_w, s.whole(&t.d_o, s.c));
+        let dw = pass.matrix_grad(s.whole(&self.o, s.c), dx, self.ids.output_w);
+        pass.multiply([back, dw])?;
         self.finish_backward(pass, t)?;
         self.recurrence().backward(pass, t)?;
         self.prepare_backward(pass, vfirst, t)?;
@@ -328,34 +332,39 @@ impl RwkvBlock {
         let (s, p) = (pass.sizes, &self.ids);
         let (wide, low) = (|m: &Memory<f32>| s.whole(m, s.c), |m: &Memory<f32>| s.whole(m, s.lora));
         let dmixed = |which: u32| View::part(&t.dmixed, &s, 6, s.c, which);
-        for (which, id, d) in [(R, p.receptance_w, &t.dr), (K, p.key_w, &t.dk0), (V, p.value_w, &t.dv0)] {
-            pass.matrix_grad(self.mixed(&s, which), wide(d), id)?;
-            pass.project_back(wide(d), id, dmixed(which))?;
-        }
-        let low_ranks = [
-            (W, p.w1, p.w2, &self.hw, &t.dz, &t.low_w, Some(TANH)),
-            (A, p.a1, p.a2, &self.ha, &t.dza, &t.low_a, None),
-            (G, p.g1, p.g2, &self.hg, &t.dg, &t.low_g, Some(SIGMOID)),
-            (V, p.v1, p.v2, &self.hv, &t.dzv, &t.low_v, None),
+        // First what needs the gradients of the mixer alone; then what needs those of the low-rank rows too. Values are in both.
+        let mut first = vec![
+            pass.project_back(wide(&t.dr), p.receptance_w, dmixed(R)),
+            pass.project_back(wide(&t.dk0), p.key_w, dmixed(K)),
+            pass.matrix_grad(self.mixed(&s, V), wide(&t.dv0), p.value_w),
         ];
-        for (which, down, up, h, d, dlow, kind) in low_ranks {
+        let mut values = pass.project_back(wide(&t.dv0), p.value_w, dmixed(V));
+        let mut second = vec![
+            pass.matrix_grad(self.mixed(&s, R), wide(&t.dr), p.receptance_w),
+            pass.matrix_grad(self.mixed(&s, K), wide(&t.dk0), p.key_w),
+        ];
+        let low_ranks = [
+            (W, p.w1, p.w2, &self.hw, &t.dz, &t.low_w, Finish::TanhSlope),
+            (A, p.a1, p.a2, &self.ha, &t.dza, &t.low_a, Finish::Set),
+            (G, p.g1, p.g2, &self.hg, &t.dg, &t.low_g, Finish::SigmoidSlope),
+            (V, p.v1, p.v2, &self.hv, &t.dzv, &t.low_v, Finish::Set),
+        ];
+        for (which, down, up, h, d, dlow, finish) in low_ranks {
             if which == V && self.first {
                 continue;
             }
-            pass.matrix_grad(low(h), wide(d), up)?;
-            pass.project_back(wide(d), up, low(dlow))?;
-            if let Some(kind) = kind {
-                let n = s.rows() * s.lora;
-                let (lanes, lane_step) = (pass.lanes.clone(), u64::from(n));
-                pass.to.launch(&ActivateBackward { lanes, d: dlow.write(), h: h.read(), lane_step, n, kind })?;
-            }
-            pass.matrix_grad(self.mixed(&s, which), low(dlow), down)?;
+            first.push(pass.matrix_grad(low(h), wide(d), up));
+            first.push(pass.project_back(wide(d), up, low(dlow)).finished(finish, Some(low(h))));
+            second.push(pass.matrix_grad(self.mixed(&s, which), low(dlow), down));
+            let back = pass.project_back(low(dlow), down, dmixed(which));
             if which == V {
-                pass.project_back_onto(low(dlow), down, dmixed(V))?;
+                values = values.plus(back);
             } else {
-                pass.project_back(low(dlow), down, dmixed(which))?;
+                second.push(back);
             }
         }
-        Ok(())
+        second.push(values);
+        pass.multiply(first)?;
+        pass.multiply(second)
     }
 }

@@ -2,30 +2,6 @@
 
 use crate::backend::cuda::kernel::{In, Out, kernel, size};
 
-/// `kind` of the activation kernels.
-pub const TANH: u32 = 0;
-/// `kind` of the activation kernels.
-pub const SIGMOID: u32 = 1;
-
-kernel! {
-    /// Activation of low-rank hidden values.
-    Activate = "activate" in "time_mix.cu", |s| [s.n.div_ceil(256), 1], 256;
-    h: Out<f32> {(s.lanes.lanes() - 1) * s.lane_step as usize + s.n as usize},
-    lane_step: u64,
-    n: u32,
-    kind: u32,
-}
-
-kernel! {
-    /// Gradient through it.
-    ActivateBackward = "activate_backward" in "time_mix.cu", |s| [s.n.div_ceil(256), 1], 256;
-    d: Out<f32> {(s.lanes.lanes() - 1) * s.lane_step as usize + s.n as usize},
-    h: In<f32> {(s.lanes.lanes() - 1) * s.lane_step as usize + s.n as usize},
-    lane_step: u64,
-    n: u32,
-    kind: u32,
-}
-
 kernel! {
     /// Decay, keys and values.
     Prepare = "time_mix_prepare" in "time_mix.cu", |s| [(s.rows * s.heads).div_ceil(4), 1], 128;
