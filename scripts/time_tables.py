@@ -21,7 +21,7 @@ import glob, sys, polars as pl
 frames = [pl.read_csv(p).with_columns(pl.lit(p.split("/")[-2]).alias("run")) for p in sorted(glob.glob(sys.argv[1] + "/runs/*/log.csv"))]
 panel = ["churn", "pct_neg", "pct_zero", "pct_pos", "rail_pct", "dead_pct", "scale_mean", "scale_min", "scale_max"]
 all = pl.concat([f.with_columns(pl.col(panel).cast(pl.Float64, strict=False), pl.col("grad_norm").cast(pl.Float64), pl.col("ETA_sec").cast(pl.Float64)) for f in frames], how="vertical_relaxed")
-all.group_by(pl.col("run").str.extract("^(.*)_s"), "step").agg(pl.col("val_bpb").mean(), pl.col("val_bpb").std())
+all.group_by(pl.col("run").str.extract("^(.*)_s"), "step").agg(pl.col("val_bpb").mean(), pl.col("val_bpb").std().alias("sd"))
 all.write_csv(sys.argv[2] + "/curves.csv")
 """
 

@@ -167,7 +167,7 @@ fn plugin(tag: &str, data: &Message) -> Message {
 mod tests {
     use super::super::records::read_records;
     use super::*;
-    use crate::testing::{execution, finished, plan, publish, row};
+    use crate::testing::{finished, plan, publish, row};
 
     /// The fields of a message: numbers, and bytes by their lengths.
     fn fields(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
@@ -261,9 +261,8 @@ mod tests {
         assert!(tags.contains(&"ternary/churn".to_owned()), "{tags:?}");
         let root = tempfile::tempdir().unwrap();
         let results = crate::store::Results::open_or_create(root.path(), &plan, "").unwrap().results;
-        let attempt = results.begin_attempt(&plan.runs[0]).unwrap();
-        crate::testing::write_log(&attempt, 1.0);
-        let result = results.publish(&plan.runs[0], &attempt, &finished(2.0, None), &execution(1, "0")).unwrap();
+        publish(&results, &plan.runs[0], &finished(2.0, None), 1.0);
+        let result = results.finished(&plan.runs[0]).unwrap().unwrap();
         let file = || event_file(&plan, &plan.runs[0], &result, std::slice::from_ref(&with_panel), 5.0);
         assert_eq!(file(), file());
     }
