@@ -125,7 +125,8 @@ fn from_results(plan: &Plan, loaded: &Loaded) -> Option<Controller> {
     }
     let (first, started) = bars.iter().min_by_key(|(bar, _)| bar.from)?;
     let (from, started) = (first.from, (*started).clone());
-    let bars: Vec<Bar> = bars.into_iter().map(|(bar, _)| bar).collect();
+    let mut bars: Vec<Bar> = bars.into_iter().map(|(bar, _)| bar).collect();
+    bars.sort_by_key(|bar| (bar.from, bar.run, bar.attempt));
     let to = bars.iter().map(|bar| bar.to).max()?;
     Some(Controller { started, from, to, bars, lanes: BTreeMap::new() })
 }
