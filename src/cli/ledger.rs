@@ -1,6 +1,7 @@
 //! The controller's ledger, kept in a results folder.
 
-use crate::controller::{Claim, Claimed, Ledger, LedgerError, Publication};
+use super::dies::Readings;
+use crate::controller::{Claim, Claimed, DieSpec, Ledger, LedgerError, Publication};
 use crate::event::{Failure, rfc3339};
 use crate::plan::PlannedRun;
 use crate::store::{Attempt, AttemptFailure, Execution, Results, StoreError, host_name};
@@ -8,6 +9,8 @@ use crate::store::{Attempt, AttemptFailure, Execution, Results, StoreError, host
 /// Claims and publishes in a results folder that this process holds.
 pub(super) struct FolderLedger {
     pub(super) results: Results,
+    pub(super) dies: Vec<DieSpec>,
+    pub(super) readings: Readings,
 }
 
 fn ledger_error(error: StoreError) -> LedgerError {
@@ -41,11 +44,14 @@ impl Ledger for FolderLedger {
     }
 
     fn publish(&self, run: &PlannedRun, publication: &Publication) -> Result<(), LedgerError> {
+        let gpu = self.dies.get(publication.die).and_then(|die| die.gpu.as_ref());
         let execution = Execution {
             attempts: publication.claim.attempt,
             die: publication.die.to_string(),
             host: host_name(),
-            device: "cpu".to_owned(),
+            device: gpu.map_or_else(|| "cpu".to_owned(), |gpu| gpu.name.clone()),
+            lane: publication.lane,
+            gpu: gpu.and_then(|gpu| self.readings.of(gpu)),
             started: rfc3339(publication.started),
             ended: rfc3339(publication.ended),
         };

@@ -3,6 +3,7 @@
 pub mod bench;
 mod checkpoint;
 pub mod devices;
+mod dies;
 mod diff;
 mod exact;
 pub mod kernels;

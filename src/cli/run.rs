@@ -7,17 +7,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
+use super::dies::{Asked, Backend, ChooseError, Dies, Readings, choose};
 use super::ledger::FolderLedger;
 use super::{error_chain, print};
 use crate::backend::cpu::simd::{FORCE_VARIABLE, Level, LevelError};
-use crate::controller::{
-    self, Conclusion, ControllerError, CpuDies, DiesError, Launch, Ledger, Limits, Options, Summary,
-};
+use crate::controller::{self, Conclusion, ControllerError, Launch, Ledger, Limits, Options, Summary};
 use crate::duration;
 use crate::event::{Event, Halt};
-use crate::plan::{Plan, open_corpus};
+use crate::plan::{LanesAsked, Plan, open_corpus};
 use crate::progress::{Bars, EventsFile, JsonLines, Plain, Sink, Sinks};
 use crate::report::{closing_text, write_report, write_tables};
 use crate::store::{Loaded, Opened, Results, StoreError};
@@ -34,9 +33,16 @@ pub(super) struct RunArgs {
     /// What to train on
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
-    /// Dies: groups of CPU cores that train a run each [default: as many as there are cores for]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    dies: Option<u16>,
+    /// Dies: indexes or UUIDs of GPUs, with commas [default: all]; on the CPU a number of groups of cores that train a run each
+    /// [default: as many as there are cores for]
+    #[arg(long, value_name = "LIST|N")]
+    dies: Option<String>,
+    /// Runs that a GPU trains at once: a number, or `auto`, which measures a few at the start [default: auto, or what the sweep file says]
+    #[arg(long, value_name = "N")]
+    lanes: Option<LanesAsked>,
+    /// Use GPUs that other processes use too
+    #[arg(long)]
+    share: bool,
     /// Threads, and cores, of each die
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     threads_per_die: u16,
@@ -64,32 +70,18 @@ pub(super) struct RunArgs {
     script: Option<PathBuf>,
 }
 
-/// Kinds of dies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Backend {
-    /// CUDA where there is a GPU that this build can use, else the CPU
-    Auto,
-    /// Groups of CPU cores
-    Cpu,
-    /// NVIDIA GPUs
-    Cuda,
-}
-
 /// `diesweep run` could not do its work.
 #[derive(Debug, thiserror::Error)]
 enum RunError {
     /// The sweep file is at fault.
     #[error("the sweep file is at fault")]
     Sweep(Diagnostics),
-    /// There is no such backend.
-    #[error("this build has no CUDA backend yet; use --backend cpu")]
-    NoCuda,
     /// The forced vector instructions are not there.
     #[error("--simd or {FORCE_VARIABLE}")]
     Simd(#[source] LevelError),
-    /// The CPU cannot be divided as asked.
+    /// The dies cannot be had as asked.
     #[error(transparent)]
-    Dies(#[from] DiesError),
+    Dies(#[from] ChooseError),
     /// The results folder.
     #[error("{}", .0.full_text())]
     Store(StoreError),
@@ -110,10 +102,11 @@ impl From<StoreError> for RunError {
 impl RunError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Sweep(_) | Self::NoCuda | Self::Simd(_) | Self::Dies(DiesError::Zero(_)) => 2,
+            Self::Sweep(_) | Self::Simd(_) => 2,
+            Self::Dies(error) => error.exit_code(),
             // Work is left that another controller holds.
             Self::Store(StoreError::Held { .. }) => 75,
-            Self::Dies(DiesError::Mask(_)) | Self::Store(_) | Self::Print(_) | Self::Controller(_) => 1,
+            Self::Store(_) | Self::Print(_) | Self::Controller(_) => 1,
         }
     }
 }
@@ -134,14 +127,11 @@ pub(super) fn main(args: &RunArgs) -> ExitCode {
 }
 
 fn run(args: &RunArgs) -> Result<Conclusion, RunError> {
-    if args.backend == Backend::Cuda {
-        return Err(RunError::NoCuda);
-    }
     match &args.simd {
         Some(name) => Level::named(name).map_err(RunError::Simd)?,
         None => Level::current().map_err(RunError::Simd)?,
     };
-    let dies = CpuDies::of_this_process(args.dies.map(usize::from), usize::from(args.threads_per_die))?;
+    let dies = choose(&asked(args))?;
     let Sweep { text, plan } = sweep::load(&args.file, &mut open_corpus).map_err(RunError::Sweep)?;
     let opened = Results::open_or_create(&args.results, &plan, &text)?;
     let loaded = opened.results.load(&plan)?;
@@ -150,7 +140,10 @@ fn run(args: &RunArgs) -> Result<Conclusion, RunError> {
         say_what_is_there(&plan, &loaded, &dies);
     }
     let finished: Vec<bool> = loaded.states.iter().map(|state| state.result().is_some()).collect();
-    let (plan, ledger) = (Arc::new(plan), Arc::new(FolderLedger { results: opened.results }));
+    let (plan, ledger) = (
+        Arc::new(plan),
+        Arc::new(FolderLedger { results: opened.results, dies: dies.specs.clone(), readings: Readings::new() }),
+    );
     let summary = train(args, &plan, &finished, &dies, &ledger)?;
     let compared = if summary.at_once { Ok(()) } else { compare(args, &plan, &ledger.results) };
     // Where the tables cannot be written, the runs that are left are left all the same.
@@ -171,7 +164,7 @@ fn say_what_changed(opened: &Opened, loaded: &Loaded) {
 }
 
 /// Notes of the plan, and what of the folder does not belong to it.
-fn say_what_is_there(plan: &Plan, loaded: &Loaded, dies: &CpuDies) {
+fn say_what_is_there(plan: &Plan, loaded: &Loaded, dies: &Dies) {
     if !loaded.strangers.is_empty() {
         let names = loaded.strangers.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
         let more = if loaded.strangers.len() > 3 { ", ..." } else { "" };
@@ -181,14 +174,17 @@ fn say_what_is_there(plan: &Plan, loaded: &Loaded, dies: &CpuDies) {
     for entropy in plan.corpora.iter().filter_map(|corpus| corpus.entropy) {
         eprintln!("note: the corpus's true entropy is {entropy:.3} bits a byte");
     }
-    if dies.shared {
-        eprintln!(
-            "note: {} dies of {} threads share {} cores",
-            dies.cores.len(),
-            dies.threads,
-            dies.cores.first().map_or(0, Vec::len)
-        );
-    }
+    dies.notes.iter().for_each(|note| eprintln!("note: {note}"));
+}
+
+/// What the command line asks of the dies.
+fn asked(args: &RunArgs) -> Asked<'_> {
+    // Scripted trainers need no GPU.
+    #[cfg(debug_assertions)]
+    let backend = if args.script.is_some() { Backend::Cpu } else { args.backend };
+    #[cfg(not(debug_assertions))]
+    let backend = args.backend;
+    Asked { backend, dies: args.dies.as_deref(), threads: args.threads_per_die.into(), share: args.share }
 }
 
 /// Trains the runs that have no result.
@@ -196,7 +192,7 @@ fn train(
     args: &RunArgs,
     plan: &Arc<Plan>,
     finished: &[bool],
-    dies: &CpuDies,
+    dies: &Dies,
     ledger: &Arc<FolderLedger>,
 ) -> Result<Summary, RunError> {
     let done = finished.iter().filter(|&&done| done).count();
@@ -211,7 +207,7 @@ fn train(
         results: folder.dir().to_owned(),
         runs: plan.runs.len(),
         finished: done,
-        dies: dies.cores.len().min(to_do),
+        dies: dies.specs.len().min(to_do),
     });
     if to_do == 0 {
         return Ok(Summary {
@@ -223,8 +219,8 @@ fn train(
         });
     }
     let options = Options {
-        dies: dies.specs(),
-        launch: launch(args),
+        dies: dies.specs.clone(),
+        launch: launch(args, plan, dies, to_do),
         limits: Limits {
             stop_grace: args.stop_grace,
             beat: args.beat_limit,
@@ -236,8 +232,14 @@ fn train(
     Ok(controller::run(Arc::clone(plan), finished, &options, &ledger, &mut sinks)?)
 }
 
-fn launch(args: &RunArgs) -> Launch {
+fn launch(args: &RunArgs, plan: &Plan, dies: &Dies, to_do: usize) -> Launch {
     let mut launch = Launch::this_program(vec!["--threads".into(), args.threads_per_die.to_string().into()]);
+    if dies.cuda {
+        let lanes = args.lanes.unwrap_or(plan.options.lanes);
+        let runs = u32::try_from(to_do.div_ceil(dies.specs.len().max(1))).unwrap_or(u32::MAX);
+        let lanes = ["--cuda", "--lanes", &lanes.to_string(), "--runs", &runs.to_string()].map(OsString::from);
+        launch.args.extend(lanes);
+    }
     if let Some(simd) = &args.simd {
         launch.env.push((FORCE_VARIABLE.into(), simd.into()));
     }
@@ -315,6 +317,8 @@ fn command(args: impl Iterator<Item = OsString>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::DiesError;
+    use crate::devices::PickError;
 
     #[test]
     fn a_command_can_be_typed_again() {
@@ -324,8 +328,11 @@ mod tests {
 
     #[test]
     fn errors_have_the_exit_codes_of_the_contract() {
-        assert_eq!(RunError::NoCuda.exit_code(), 2);
+        let no_gpu = ChooseError::Gpu { pick: PickError::NoGpu("no driver is loaded".into()), driver: None };
+        assert_eq!(RunError::Dies(no_gpu).exit_code(), 2);
+        let busy = ChooseError::Gpu { pick: PickError::Unusable(vec![]), driver: None };
+        assert_eq!(RunError::Dies(busy).exit_code(), 1);
         assert_eq!(RunError::Store(StoreError::NotAFolder("x".into())).exit_code(), 1);
-        assert_eq!(RunError::Dies(DiesError::Zero("x")).exit_code(), 2);
+        assert_eq!(RunError::Dies(ChooseError::Cpu(DiesError::Zero("x"))).exit_code(), 2);
     }
 }

@@ -38,7 +38,7 @@ pub use layout::{Layout, RunPaths, TABLES, id_of_folder};
 pub use load::{Loaded, RunState};
 pub use lock::host_name;
 pub use log::{LOG_HEADER, LogMark, LogWriter, ReadLog, format_row, read_log};
-pub use record::{AttemptFailure, Execution, RunFile, StoredResult};
+pub use record::{AttemptFailure, Execution, GpuState, RunFile, StoredResult};
 pub use results::{Opened, Results};
 pub use view::View;
 
