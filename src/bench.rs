@@ -139,7 +139,7 @@ pub fn run(request: &Request, level: Level) -> Result<Report, BenchError> {
 }
 
 /// The processor's model name, or `unknown`.
-fn processor() -> String {
+pub(crate) fn processor() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     name.map_or_else(|| "unknown".to_owned(), |(_, name)| name.trim().to_owned())

@@ -20,9 +20,22 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * scale).map_err(|_| format!("`{text}` is too long a time"))
 }
 
+/// `2h`, `1h 30m`, `1m 30s` or `0s`: whole seconds in the units that they fill.
+pub fn text(seconds: u64) -> String {
+    let parts = [(seconds / 3600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
+    let parts: Vec<_> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, unit)| format!("{n}{unit}")).collect();
+    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_written_in_the_units_that_they_fill() {
+        let texts = [0, 59, 60, 90, 7200, 5400, 3601].map(text);
+        assert_eq!(texts, ["0s", "59s", "1m", "1m 30s", "2h", "1h 30m", "1h 1s"]);
+    }
 
     #[test]
     fn times_have_units() {

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
+use crate::duration;
 use crate::run::{Outcome, Row, RunId};
 
 /// Why an attempt, a worker or a die failed: what a retry rule can use.
@@ -26,6 +27,10 @@ pub enum Cause {
     DeviceLost,
     /// A file of the results folder could not be written.
     Disk,
+    /// There was no room for a file of the results folder.
+    DiskFull,
+    /// Something outside of the sweep told the worker's process to end.
+    Preempted,
     /// The worker's process ended by itself.
     Crashed,
     /// The worker gave no sign of life, or its training stood still.
@@ -45,6 +50,8 @@ impl Cause {
             | Self::OutOfDeviceMemory
             | Self::DeviceLost
             | Self::Disk
+            | Self::DiskFull
+            | Self::Preempted
             | Self::Crashed
             | Self::Hung
             | Self::Protocol
@@ -52,13 +59,49 @@ impl Cause {
         }
     }
 
+    /// Whether the failure uses up one of the run's attempts: what is not the run's doing does not.
+    pub const fn counts(self) -> bool {
+        !matches!(self, Self::Disk | Self::DiskFull | Self::Preempted)
+    }
+
+    /// Whether the die is not used any more from the first such failure on.
+    pub const fn ends_die(self) -> bool {
+        matches!(self, Self::DeviceLost)
+    }
+
+    /// The cause of this name, as [`Display`](fmt::Display) writes it.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.to_string() == name)
+    }
+
+    const ALL: [Self; 13] = [
+        Self::BadSettings,
+        Self::Corpus,
+        Self::Bug,
+        Self::OutOfMemory,
+        Self::OutOfDeviceMemory,
+        Self::DeviceLost,
+        Self::Disk,
+        Self::DiskFull,
+        Self::Preempted,
+        Self::Crashed,
+        Self::Hung,
+        Self::Protocol,
+        Self::Start,
+    ];
+
     /// Whether the failure counts against the die that it happened on.
     pub const fn blames_die(self) -> bool {
         match self {
             Self::DeviceLost | Self::Crashed | Self::Hung | Self::Protocol | Self::Start => true,
-            Self::BadSettings | Self::Corpus | Self::Bug | Self::OutOfMemory | Self::OutOfDeviceMemory | Self::Disk => {
-                false
-            }
+            Self::BadSettings
+            | Self::Corpus
+            | Self::Bug
+            | Self::OutOfMemory
+            | Self::OutOfDeviceMemory
+            | Self::Disk
+            | Self::DiskFull
+            | Self::Preempted => false,
         }
     }
 }
@@ -73,6 +116,8 @@ impl fmt::Display for Cause {
             Self::OutOfDeviceMemory => "out of device memory",
             Self::DeviceLost => "device lost",
             Self::Disk => "disk",
+            Self::DiskFull => "disk full",
+            Self::Preempted => "preempted",
             Self::Crashed => "crashed",
             Self::Hung => "hung",
             Self::Protocol => "protocol",
@@ -106,6 +151,17 @@ impl Failure {
         }
         Self { cause, message }
     }
+}
+
+/// What a run had come to before a controller began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Past {
+    /// It is to be trained.
+    Open,
+    /// It has a result.
+    Finished,
+    /// It was given up after this failure, and is left so.
+    Failed(Failure),
 }
 
 /// What a worker or a lane of it is doing.
@@ -166,6 +222,18 @@ pub enum Halt {
     },
     /// No die is left.
     NoDies,
+    /// The time that the sweep was given is nearly over.
+    TimeLimit {
+        /// Seconds that it was given.
+        seconds: u64,
+    },
+    /// A run failed for good, and the sweep was to stop at the first that does.
+    FailFast {
+        /// The run in words.
+        label: String,
+        /// Its last failure.
+        failure: Failure,
+    },
 }
 
 impl fmt::Display for Halt {
@@ -177,6 +245,8 @@ impl fmt::Display for Halt {
             }
             Self::Disk { message } => f.write_str(message),
             Self::NoDies => f.write_str("every die was set aside"),
+            Self::TimeLimit { seconds } => write!(f, "the time limit of {} is near", duration::text(*seconds)),
+            Self::FailFast { label, failure } => write!(f, "{label} failed for good: {failure}"),
         }
     }
 }
@@ -200,6 +270,9 @@ pub enum Event {
         runs: usize,
         /// Runs that had a result before.
         finished: usize,
+        /// Runs that were given up before, and are left so.
+        #[serde(default)]
+        failed: usize,
         /// Dies that it will use.
         dies: usize,
     },
@@ -308,6 +381,27 @@ pub enum Event {
         at: At,
         /// Last step that it holds.
         step: u64,
+    },
+    /// There was no room for a checkpoint; training goes on.
+    NotSaved {
+        /// Attempt.
+        at: At,
+        /// What could not be written, and why.
+        message: String,
+    },
+    /// The disk is full: the sweep waits for room.
+    DiskFull {
+        /// What could not be written, and why.
+        message: String,
+        /// Bytes that are needed at the least.
+        needed: u64,
+        /// Seconds after which it stops.
+        patience: u64,
+    },
+    /// There is room again: the sweep goes on.
+    DiskFree {
+        /// Seconds that it waited.
+        waited: u64,
     },
     /// An attempt was given up because the sweep stops; the run goes on from its last checkpoint next time.
     AttemptAbandoned {

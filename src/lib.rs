@@ -25,12 +25,15 @@ pub mod plan;
 pub mod progress;
 pub mod protocol;
 pub mod report;
+pub mod resources;
 pub mod rng;
 pub mod run;
 pub mod settings;
 pub mod stats;
+pub mod status;
 pub mod store;
 pub mod sweep;
+pub mod torture;
 pub mod trainer;
 pub mod worker;
 

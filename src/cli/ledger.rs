@@ -14,7 +14,7 @@ pub(super) struct FolderLedger {
 }
 
 fn ledger_error(error: StoreError) -> LedgerError {
-    LedgerError { message: error.full_text() }
+    LedgerError { message: error.full_text(), full: error.is_disk_full() }
 }
 
 fn attempt(claim: &Claim) -> Attempt {
@@ -31,16 +31,21 @@ impl Ledger for FolderLedger {
         self.results.release(&attempt(claim));
     }
 
-    fn failed(&self, claim: &Claim, failure: &Failure) {
+    fn failed(&self, claim: &Claim, failure: &Failure, for_good: bool) {
         let record = AttemptFailure {
             cause: failure.cause.to_string(),
             message: failure.message.clone(),
             ended: rfc3339(crate::clock::now()),
+            for_good,
         };
         if let Err(error) = self.results.record_failure(&attempt(claim), &record) {
             // The failure itself is told to the user in any case.
             eprintln!("warning: {}", error.full_text());
         }
+    }
+
+    fn room_for(&self, bytes: u64) -> Result<(), LedgerError> {
+        self.results.room_for(bytes).map_err(ledger_error)
     }
 
     fn publish(&self, run: &PlannedRun, publication: &Publication) -> Result<(), LedgerError> {

@@ -9,9 +9,16 @@ mod exact;
 pub mod kernels;
 mod ledger;
 mod parity;
+mod past;
 pub mod plan;
+mod refresh;
 mod report;
+mod resources;
 mod run;
+mod sample;
+mod status;
+mod torture;
+mod train;
 mod worker;
 
 use std::io::Write;
@@ -32,14 +39,19 @@ enum Command {
     Run(run::RunArgs),
     Plan(plan::PlanArgs),
     Devices(devices::DevicesArgs),
+    Status(status::StatusArgs),
     Report(report::ReportArgs),
     Diff(diff::DiffArgs),
+    Train(train::TrainArgs),
+    Sample(sample::SampleArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Parity(parity::ParityArgs),
     #[command(hide = true)]
     Kernels(kernels::KernelsArgs),
     #[command(hide = true)]
     Bench(bench::BenchArgs),
+    #[command(hide = true)]
+    Torture(torture::TortureArgs),
     /// Trains what its controller assigns.
     #[command(hide = true)]
     Worker(worker::WorkerArgs),
@@ -52,10 +64,14 @@ pub fn main() -> ExitCode {
         Command::Kernels(args) => kernels::run(&args),
         Command::Run(args) => run::main(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Status(args) => status::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Diff(args) => diff::run(args),
+        Command::Train(args) => train::run(&args),
+        Command::Sample(args) => sample::run(&args),
         Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Worker(args) => worker::main(&args),
+        Command::Torture(args) => torture::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Parity(args) => parity::run(&args),
     }

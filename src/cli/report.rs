@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::report::{Markup, analyse, summary_text, write_report};
+use crate::report::{Markup, analyse, summary_text, write_plots, write_report};
 use crate::store::{StoreError, View};
 
-/// Make report.html of a results folder again from its files, or print its summary table
+/// Make report.html and plots/ of a results folder again from its files, or print its summary table
 ///
 /// Exit code 0: done; 1: it cannot be read or written; 2: the command line.
 #[derive(Args, Debug)]
@@ -47,6 +47,8 @@ fn report(args: &ReportArgs) -> Result<String, StoreError> {
         let markup = if args.latex { Markup::Latex } else { Markup::Markdown };
         return Ok(summary_text(&plan, &analysis, markup));
     }
-    write_report(&view, &plan, &loaded, &analysis)?;
-    Ok(format!("{}\n", view.layout().report().display()))
+    write_report(&view, &plan, &loaded, &analysis, None)?;
+    let plots = write_plots(&view, &plan, &loaded, &analysis)?;
+    let (report, folder) = (view.layout().report(), view.layout().plots());
+    Ok(format!("{}\n{}: {plots} plots, as SVG and PNG\n", report.display(), folder.display()))
 }

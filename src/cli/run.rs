@@ -2,23 +2,27 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
 use super::dies::{Asked, Backend, ChooseError, Dies, Readings, choose};
 use super::ledger::FolderLedger;
+use super::past;
+use super::refresh::{LEAST, Refresher};
+use super::resources::{TooLittleMemory, dies_that_fit, disk_warning};
 use super::{error_chain, print};
 use crate::backend::cpu::simd::{FORCE_VARIABLE, Level, LevelError};
-use crate::controller::{self, Conclusion, ControllerError, Launch, Ledger, Limits, Options, Summary};
+use crate::controller::{self, Conclusion, ControllerError, Launch, Ledger, Limits, Options, Summary, TimeLimit};
 use crate::duration;
-use crate::event::{Event, Halt};
+use crate::event::{Event, Halt, Past};
+use crate::plan::work::checkpoint_bytes;
 use crate::plan::{LanesAsked, Plan, open_corpus};
 use crate::progress::{Bars, EventsFile, JsonLines, Plain, Sink, Sinks};
-use crate::report::{closing_text, write_report, write_tables};
+use crate::report::{closing_text, write_plots, write_report, write_tables};
 use crate::store::{Loaded, Opened, Results, StoreError};
 use crate::sweep::{self, Diagnostics, Sweep};
 
@@ -55,6 +59,18 @@ pub(super) struct RunArgs {
     /// Time that runs in hand get to end their step and be saved when the sweep is told to stop
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = duration::parse)]
     stop_grace: Duration,
+    /// Stop in time to have saved all that is in hand after so much time, with exit code 75
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    time_limit: Option<Duration>,
+    /// Try runs again that were given up
+    #[arg(long)]
+    retry_failed: bool,
+    /// Stop at the first run that fails for good
+    #[arg(long)]
+    fail_fast: bool,
+    /// Make the report anew every so often while the sweep is at work, such as 30s or 5m
+    #[arg(long, value_name = "TIME", value_parser = report_every)]
+    report_every: Option<Duration>,
     /// Vector instructions: auto, avx512, avx2 or portable
     #[arg(long, hide = true)]
     simd: Option<String>,
@@ -64,10 +80,19 @@ pub(super) struct RunArgs {
     /// Time that every step is given
     #[arg(long, hide = true, default_value = "60s", value_parser = duration::parse)]
     step_limit: Duration,
+    /// Time that a full disk is waited for
+    #[arg(long, hide = true, default_value = "10m", value_parser = duration::parse)]
+    disk_wait: Duration,
     /// Script that scripted trainers follow in place of training
     #[cfg(debug_assertions)]
     #[arg(long, hide = true)]
     script: Option<PathBuf>,
+}
+
+/// Reads the time between two reports.
+fn report_every(text: &str) -> Result<Duration, String> {
+    let time = duration::parse(text)?;
+    if time < LEAST { Err(format!("must be at least {} ms", LEAST.as_millis())) } else { Ok(time) }
 }
 
 /// `diesweep run` could not do its work.
@@ -76,18 +101,27 @@ enum RunError {
     /// The sweep file is at fault.
     #[error("the sweep file is at fault")]
     Sweep(Diagnostics),
+    /// There would be no time to train in.
+    #[error("--time-limit must be longer than --stop-grace, the time for which runs in hand are waited for at the end")]
+    NoTime,
     /// The forced vector instructions are not there.
     #[error("--simd or {FORCE_VARIABLE}")]
     Simd(#[source] LevelError),
     /// The dies cannot be had as asked.
     #[error(transparent)]
     Dies(#[from] ChooseError),
+    /// Memory holds no worker.
+    #[error(transparent)]
+    Memory(#[from] TooLittleMemory),
     /// The results folder.
     #[error("{}", .0.full_text())]
     Store(StoreError),
     /// The closing table has nowhere to go. The tables of the results folder are written.
     #[error("the comparison cannot be printed")]
     Print(#[source] std::io::Error),
+    /// The thread that makes the report anew.
+    #[error("the thread that makes the report cannot be started")]
+    Refresh(#[source] std::io::Error),
     /// The controller.
     #[error(transparent)]
     Controller(#[from] ControllerError),
@@ -102,11 +136,11 @@ impl From<StoreError> for RunError {
 impl RunError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Sweep(_) | Self::Simd(_) => 2,
+            Self::Sweep(_) | Self::NoTime | Self::Simd(_) => 2,
             Self::Dies(error) => error.exit_code(),
             // Work is left that another controller holds.
             Self::Store(StoreError::Held { .. }) => 75,
-            Self::Store(_) | Self::Print(_) | Self::Controller(_) => 1,
+            Self::Memory(_) | Self::Store(_) | Self::Print(_) | Self::Refresh(_) | Self::Controller(_) => 1,
         }
     }
 }
@@ -114,7 +148,8 @@ impl RunError {
 /// Runs the sweep and says how it went.
 pub(super) fn main(args: &RunArgs) -> ExitCode {
     match run(args) {
-        Ok(conclusion) => ExitCode::from(conclusion.exit_code()),
+        // What was to be read and could not be written is a fault, though not of the sweep.
+        Ok((conclusion, lost)) => ExitCode::from(conclusion.exit_code().max(u8::from(lost))),
         Err(error) => {
             if let RunError::Sweep(diagnostics) = &error {
                 eprint!("{}", diagnostics.render(sweep::stderr_takes_colour()));
@@ -126,12 +161,14 @@ pub(super) fn main(args: &RunArgs) -> ExitCode {
     }
 }
 
-fn run(args: &RunArgs) -> Result<Conclusion, RunError> {
+fn run(args: &RunArgs) -> Result<(Conclusion, bool), RunError> {
+    let began = Instant::now();
+    let time_limit = args.time_limit.map(|given| time_limit(given, args.stop_grace, began)).transpose()?;
     match &args.simd {
         Some(name) => Level::named(name).map_err(RunError::Simd)?,
         None => Level::current().map_err(RunError::Simd)?,
     };
-    let dies = choose(&asked(args))?;
+    let mut dies = choose(&asked(args))?;
     let Sweep { text, plan } = sweep::load(&args.file, &mut open_corpus).map_err(RunError::Sweep)?;
     let opened = Results::open_or_create(&args.results, &plan, &text)?;
     let loaded = opened.results.load(&plan)?;
@@ -139,16 +176,47 @@ fn run(args: &RunArgs) -> Result<Conclusion, RunError> {
     if !args.quiet {
         say_what_is_there(&plan, &loaded, &dies);
     }
-    let finished: Vec<bool> = loaded.states.iter().map(|state| state.result().is_some()).collect();
+    let past = past::of(&loaded, args.retry_failed);
+    past::say(&past, &loaded, args.retry_failed);
+    fit_resources(&plan, &past, &mut dies, opened.results.layout().dir())?;
     let (plan, ledger) = (
         Arc::new(plan),
         Arc::new(FolderLedger { results: opened.results, dies: dies.specs.clone(), readings: Readings::new() }),
     );
-    let summary = train(args, &plan, &finished, &dies, &ledger)?;
+    let every = args.report_every.or(plan.options.report_every.map(Duration::from_millis));
+    let to_do = past.contains(&Past::Open);
+    let refresher = match every.filter(|_| to_do) {
+        Some(every) => {
+            Some(Refresher::start(Arc::clone(&plan), Arc::clone(&ledger), every).map_err(RunError::Refresh)?)
+        }
+        None => None,
+    };
+    let (summary, lost) = train(args, &plan, &past, (&dies, time_limit), &ledger)?;
+    if let Some(refresher) = refresher.filter(|_| !summary.at_once) {
+        refresher.finish();
+    }
     let compared = if summary.at_once { Ok(()) } else { compare(args, &plan, &ledger.results) };
     // Where the tables cannot be written, the runs that are left are left all the same.
     say_how_to_go_on(&summary);
-    compared.map(|()| summary.conclusion)
+    compared.map(|()| (summary.conclusion, lost))
+}
+
+/// Leaves out dies whose workers memory would not hold, and says so; and says where the disk may be too small.
+fn fit_resources(plan: &Plan, past: &[Past], dies: &mut Dies, folder: &Path) -> Result<(), RunError> {
+    let open = past.iter().filter(|past| **past == Past::Open).count();
+    // A worker on a GPU holds its buffers there.
+    let (fit, note) = match dies.cuda {
+        true => (dies.specs.len(), None),
+        false => dies_that_fit(plan, past, dies.specs.len().min(open))?,
+    };
+    if let Some(note) = note {
+        dies.specs.truncate(fit);
+        eprintln!("warning: {note}");
+    }
+    if let Some(warning) = disk_warning(plan, past, dies.specs.len(), folder) {
+        eprintln!("warning: {warning}");
+    }
+    Ok(())
 }
 
 /// What may surprise, and is therefore said under `--quiet` too: an edit of the sweep file, and damage in the folder.
@@ -187,36 +255,34 @@ fn asked(args: &RunArgs) -> Asked<'_> {
     Asked { backend, dies: args.dies.as_deref(), threads: args.threads_per_die.into(), share: args.share }
 }
 
-/// Trains the runs that have no result.
+/// Trains the runs that have no result. Whether some of what happened could not be shown, too.
 fn train(
     args: &RunArgs,
     plan: &Arc<Plan>,
-    finished: &[bool],
-    dies: &Dies,
+    past: &[Past],
+    (dies, time_limit): (&Dies, Option<TimeLimit>),
     ledger: &Arc<FolderLedger>,
-) -> Result<Summary, RunError> {
-    let done = finished.iter().filter(|&&done| done).count();
-    let to_do = plan.runs.len() - done;
+) -> Result<(Summary, bool), RunError> {
+    let count = |wanted: fn(&Past) -> bool| past.iter().filter(|past| wanted(past)).count();
+    let (done, to_do) = (count(|past| *past == Past::Finished), count(|past| *past == Past::Open));
     let folder = ledger.results.layout();
-    let mut sinks = sinks(args, plan, finished);
+    let mut sinks = sinks(args, plan, past);
     if to_do > 0 {
-        sinks.0.push(Box::new(EventsFile::new(&folder.events())));
+        sinks.0.push(Box::new(EventsFile::new(folder)));
     }
     sinks.take(&Event::SweepStarted {
         sweep: plan.name.clone(),
         results: folder.dir().to_owned(),
         runs: plan.runs.len(),
         finished: done,
+        failed: count(|past| matches!(past, Past::Failed(_))),
         dies: dies.specs.len().min(to_do),
     });
     if to_do == 0 {
-        return Ok(Summary {
-            conclusion: Conclusion::Complete,
-            finished: done,
-            failed: Vec::new(),
-            left: 0,
-            at_once: false,
-        });
+        let failed = past::failed(past);
+        let conclusion = if failed.is_empty() { Conclusion::Complete } else { Conclusion::SomeFailed };
+        let summary = Summary { conclusion, finished: done, failed, left: 0, at_once: false };
+        return Ok((summary, sinks.lost_something()));
     }
     let options = Options {
         dies: dies.specs.clone(),
@@ -225,11 +291,32 @@ fn train(
             stop_grace: args.stop_grace,
             beat: args.beat_limit,
             step: args.step_limit,
+            disk: args.disk_wait,
+            room: room(plan),
+            time_limit,
+            fail_fast: args.fail_fast,
             ..Limits::default()
         },
     };
     let ledger: Arc<dyn Ledger> = Arc::<FolderLedger>::clone(ledger);
-    Ok(controller::run(Arc::clone(plan), finished, &options, &ledger, &mut sinks)?)
+    let summary = controller::run(Arc::clone(plan), past, &options, &ledger, &mut sinks)?;
+    Ok((summary, sinks.lost_something()))
+}
+
+/// When the sweep stops by itself: so early that what is in hand can be saved in time.
+fn time_limit(given: Duration, grace: Duration, began: Instant) -> Result<TimeLimit, RunError> {
+    match given.checked_sub(grace) {
+        Some(time) if !time.is_zero() => Ok(TimeLimit { given, stop_at: began + time }),
+        _ => Err(RunError::NoTime),
+    }
+}
+
+/// Bytes for which there must be room before a sweep that a full disk had stopped goes on: a checkpoint and the files
+/// of a result.
+fn room(plan: &Plan) -> u64 {
+    const RESULT: u64 = 256 << 10;
+    let checkpoint = plan.runs.iter().map(|run| checkpoint_bytes(&run.settings)).max();
+    checkpoint.unwrap_or(0).saturating_add(RESULT)
 }
 
 fn launch(args: &RunArgs, plan: &Plan, dies: &Dies, to_do: usize) -> Launch {
@@ -250,7 +337,7 @@ fn launch(args: &RunArgs, plan: &Plan, dies: &Dies, to_do: usize) -> Launch {
     launch
 }
 
-fn sinks(args: &RunArgs, plan: &Plan, finished: &[bool]) -> Sinks {
+fn sinks(args: &RunArgs, plan: &Plan, past: &[Past]) -> Sinks {
     let stderr = std::io::stderr();
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     let mut sinks = Sinks::default();
@@ -258,9 +345,9 @@ fn sinks(args: &RunArgs, plan: &Plan, finished: &[bool]) -> Sinks {
         sinks.0.push(Box::new(JsonLines::new(std::io::stdout())));
     }
     if stderr.is_terminal() && !dumb && !args.quiet && !args.json {
-        sinks.0.push(Box::new(Bars::new(plan, finished, colour())));
+        sinks.0.push(Box::new(Bars::new(plan, past, colour())));
     } else {
-        sinks.0.push(Box::new(Plain::new(stderr, plan, finished, args.quiet || args.json)));
+        sinks.0.push(Box::new(Plain::new(stderr, plan, past, args.quiet || args.json)));
     }
     sinks
 }
@@ -270,18 +357,21 @@ fn colour() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Writes the tables and the report, and prints the closing table. Of a sweep that was stopped too: what there is, is a comparison.
+/// Writes the tables, the report and its plots, and prints the closing table. Of a sweep that was stopped too: what there is, is a comparison.
 fn compare(args: &RunArgs, plan: &Plan, results: &Results) -> Result<(), RunError> {
     let loaded = results.load(plan)?;
     let analysis = write_tables(results, plan, &loaded)?;
-    let report = write_report(results, plan, &loaded, &analysis);
+    let report = write_report(results, plan, &loaded, &analysis, None);
+    let plots = write_plots(results, plan, &loaded, &analysis);
     if !args.json {
         let bold = std::io::stdout().is_terminal() && colour();
         let text = closing_text(plan, &analysis, results.layout().dir(), bold);
         print(&text).map_err(RunError::Print)?;
     }
     // Told after the table, which does not depend on it.
-    Ok(report?)
+    report?;
+    plots?;
+    Ok(())
 }
 
 /// Says what is not done, and with which command it goes on.
@@ -289,10 +379,11 @@ fn say_how_to_go_on(summary: &Summary) {
     match &summary.conclusion {
         Conclusion::Complete | Conclusion::Elsewhere => {}
         Conclusion::SomeFailed => {
-            eprintln!("{} failed; to try again: {}", runs(summary.failed.len()), command(std::env::args_os()));
+            let again = std::env::args_os().filter(|arg| arg != RETRY).chain([RETRY.into()]);
+            eprintln!("{} failed; to try again: {}", runs(summary.failed.len()), command(again));
         }
         Conclusion::Halted(halt) => {
-            if !matches!(halt, Halt::Signal { .. }) {
+            if !matches!(halt, Halt::Signal { .. } | Halt::TimeLimit { .. }) {
                 eprintln!("error: {halt}");
             }
             eprintln!("{} left; to go on: {}", runs(summary.left), command(std::env::args_os()));
@@ -300,7 +391,10 @@ fn say_how_to_go_on(summary: &Summary) {
     }
 }
 
-fn runs(count: usize) -> String {
+/// The flag that has failed runs tried again.
+const RETRY: &str = "--retry-failed";
+
+pub(super) fn runs(count: usize) -> String {
     format!("{count} {}", if count == 1 { "run" } else { "runs" })
 }
 

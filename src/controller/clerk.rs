@@ -18,6 +18,8 @@ use crate::run::Outcome;
 pub struct LedgerError {
     /// What could not be done, where, and why: a lower-case fragment.
     pub message: String,
+    /// Whether there was no room for it: waiting may help.
+    pub full: bool,
 }
 
 /// The right to attempt a run.
@@ -74,8 +76,14 @@ pub trait Ledger: Send + Sync {
     /// Gives back a claim that no worker has used.
     fn release(&self, run: &PlannedRun, claim: &Claim);
 
-    /// Notes beside the attempt why it gave no result.
-    fn failed(&self, claim: &Claim, failure: &Failure);
+    /// Notes beside the attempt why it gave no result, and whether its run is given up with it.
+    fn failed(&self, claim: &Claim, failure: &Failure, for_good: bool);
+
+    /// Finds out whether there is room for so many bytes.
+    ///
+    /// # Errors
+    /// There is not, or the results folder cannot be written at all.
+    fn room_for(&self, bytes: u64) -> Result<(), LedgerError>;
 
     /// Publishes a result durably; a result that is there already is left as it is.
     ///
@@ -89,7 +97,8 @@ pub trait Ledger: Send + Sync {
 enum Errand {
     Claim(usize),
     Release(usize, Claim),
-    Failed(Claim, Failure),
+    Failed(Claim, Failure, bool),
+    Probe(u64),
     Publish(Box<Publication>),
 }
 
@@ -134,8 +143,12 @@ impl Clerks {
         self.put(Errand::Release(run, claim));
     }
 
-    pub(super) fn failed(&self, claim: Claim, failure: Failure) {
-        self.put(Errand::Failed(claim, failure));
+    pub(super) fn failed(&self, claim: Claim, failure: Failure, for_good: bool) {
+        self.put(Errand::Failed(claim, failure, for_good));
+    }
+
+    pub(super) fn probe(&self, bytes: u64) {
+        self.put(Errand::Probe(bytes));
     }
 
     pub(super) fn publish(&self, publication: Publication) {
@@ -156,13 +169,14 @@ fn serve(plan: &Plan, ledger: &dyn Ledger, inbox: &Receiver<Errand>, inputs: &Se
                 ledger.release(&plan.runs[run], &claim);
                 continue;
             }
-            Errand::Failed(claim, failure) => {
-                ledger.failed(&claim, &failure);
+            Errand::Failed(claim, failure, for_good) => {
+                ledger.failed(&claim, &failure, for_good);
                 continue;
             }
+            Errand::Probe(bytes) => Input::Probed(ledger.room_for(bytes)),
             Errand::Publish(publication) => {
-                let run = publication.run;
-                Input::Published(run, ledger.publish(&plan.runs[run], &publication))
+                let answer = ledger.publish(&plan.runs[publication.run], &publication);
+                Input::Published(publication, answer)
             }
         };
         // The loop may have ended meanwhile; what was asked for is done all the same.

@@ -24,8 +24,10 @@ pub(super) enum Input {
     Exited(WorkerId, Exit),
     /// The ledger answered a claim of this run.
     Claimed(usize, Result<Claimed, LedgerError>),
-    /// The ledger published this run's result, or could not.
-    Published(usize, Result<(), LedgerError>),
+    /// The ledger published this result, or could not.
+    Published(Box<Publication>, Result<(), LedgerError>),
+    /// The ledger found room, or did not.
+    Probed(Result<(), LedgerError>),
     /// The process got a signal.
     Signal(i32),
     /// Time passed.
@@ -46,12 +48,16 @@ pub(super) trait Effects {
     fn claim(&mut self, run: usize);
     /// Gives back a claim that was not used.
     fn release(&mut self, run: usize, claim: Claim);
-    /// Has it noted why an attempt failed.
-    fn failed(&mut self, claim: Claim, failure: Failure);
+    /// Has it noted why an attempt failed, and whether its run is given up with it.
+    fn failed(&mut self, claim: Claim, failure: Failure, for_good: bool);
+    /// Asks the ledger whether there is room: [`Input::Probed`] follows.
+    fn probe(&mut self, bytes: u64);
     /// Publishes a result: [`Input::Published`] follows.
     fn publish(&mut self, publication: Publication);
     /// The last that a worker printed, in the attempt's folder if it had one.
     fn last_words(&mut self, worker: WorkerId, folder: Option<&Path>) -> Option<String>;
+    /// Whether the kernel killed processes for want of memory since the worker was started.
+    fn memory_ran_out(&mut self, worker: WorkerId) -> bool;
     /// Tells whoever listens.
     fn announce(&mut self, event: Event);
 }

@@ -23,7 +23,8 @@ impl Conclusion {
             Self::SomeFailed => 1,
             Self::Elsewhere => 75,
             Self::Halted(Halt::Signal { signal }) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
-            Self::Halted(Halt::FailedAlike { .. } | Halt::Disk { .. } | Halt::NoDies) => 1,
+            Self::Halted(Halt::TimeLimit { .. }) => 75,
+            Self::Halted(Halt::FailedAlike { .. } | Halt::FailFast { .. } | Halt::Disk { .. } | Halt::NoDies) => 1,
         }
     }
 }
@@ -57,6 +58,9 @@ mod tests {
         assert_eq!(halted(Halt::Signal { signal: 2 }), 130);
         assert_eq!(halted(Halt::Signal { signal: 15 }), 143);
         assert_eq!(halted(Halt::NoDies), 1);
+        assert_eq!(halted(Halt::TimeLimit { seconds: 60 }), 75);
+        let failure = Failure::new(Cause::Bug, "");
+        assert_eq!(halted(Halt::FailFast { label: String::new(), failure }), 1);
         assert_eq!(halted(Halt::Disk { message: String::new() }), 1);
         assert_eq!(halted(Halt::FailedAlike { failure: Failure::new(Cause::Bug, "") }), 1);
     }

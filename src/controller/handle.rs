@@ -39,7 +39,8 @@ pub(super) fn handle(state: &mut State, now: Instant, input: Input, fx: &mut dyn
             }
         }
         Input::Claimed(run, answer) => state.claimed(run, answer, now, fx),
-        Input::Published(run, answer) => state.published(run, answer, now, fx),
+        Input::Published(publication, answer) => state.published(*publication, answer, now, fx),
+        Input::Probed(answer) => state.probed(answer, now, fx),
         Input::Signal(signal) => state.signalled(signal, now, fx),
         Input::Tick => state.tick(now, fx),
     }
@@ -56,9 +57,12 @@ impl State {
             self.dismiss_all(now, fx);
             return;
         }
-        self.claim_more(fx);
-        self.start_workers(now, fx);
-        self.assign(fx);
+        self.wake(now);
+        if self.pause.is_none() {
+            self.claim_more(fx);
+            self.start_workers(now, fx);
+            self.assign(fx);
+        }
         if self.dies.iter().all(|die| matches!(die.state, DieState::Aside)) {
             self.halt(Halt::NoDies, now, fx);
         }
@@ -82,6 +86,7 @@ impl State {
         }
         fx.announce(Event::Stopping { halt: halt.clone() });
         self.stop = Some(Stop { halt, since: now, at_once: false });
+        self.drop_stuck();
         while let Some((run, claim)) = self.ready.pop_back() {
             self.give_back(run, claim, fx);
         }
@@ -123,6 +128,12 @@ impl State {
             if let Some(stop) = &mut self.stop {
                 stop.since += passed;
             }
+        }
+        self.look_for_room(now, fx);
+        if let Some(limit) = self.limits.time_limit
+            && now >= limit.stop_at
+        {
+            self.halt(Halt::TimeLimit { seconds: limit.given.as_secs() }, now, fx);
         }
         for die in 0..self.dies.len() {
             self.watch(die, now, fx);

@@ -15,7 +15,7 @@ use super::handle::handle;
 use super::process::{Launch, Process};
 use super::signals;
 use super::state::{Limits, State};
-use crate::event::{Event, Failure};
+use crate::event::{Event, Failure, Past};
 use crate::plan::Plan;
 use crate::progress::Sink;
 use crate::protocol::ToWorker;
@@ -48,14 +48,14 @@ pub enum ControllerError {
     Thread(#[source] std::io::Error),
 }
 
-/// Trains the runs of a plan that have no result yet (`finished` tells which have one), and tells `sink` what
+/// Trains the runs of a plan that are open by `past`, and tells `sink` what
 /// happens. The calling thread must live as long as the process, since the workers' lives are tied to it.
 ///
 /// # Errors
 /// The controller could not begin. What happens later is in the [`Summary`].
 pub fn run(
     plan: Arc<Plan>,
-    finished: &[bool],
+    past: &[Past],
     options: &Options,
     ledger: &Arc<dyn Ledger>,
     sink: &mut dyn Sink,
@@ -63,7 +63,7 @@ pub fn run(
     let (sender, inputs) = crossbeam_channel::bounded(INPUTS);
     let _watch = signals::watch(sender.clone()).map_err(ControllerError::Signals)?;
     let clerks = Clerks::start(&plan, ledger, &sender).map_err(ControllerError::Thread)?;
-    let mut state = State::new(plan, finished, options.dies.clone(), options.limits, Instant::now());
+    let mut state = State::new(plan, past, options.dies.clone(), options.limits, Instant::now());
     let mut live = Live { options, clerks, sender, sink, processes: HashMap::new() };
     let summary = turn(&mut state, &mut live, &inputs);
     let Live { clerks, .. } = live;
@@ -154,8 +154,12 @@ impl Effects for Live<'_> {
         self.clerks.release(run, claim);
     }
 
-    fn failed(&mut self, claim: Claim, failure: Failure) {
-        self.clerks.failed(claim, failure);
+    fn failed(&mut self, claim: Claim, failure: Failure, for_good: bool) {
+        self.clerks.failed(claim, failure, for_good);
+    }
+
+    fn probe(&mut self, bytes: u64) {
+        self.clerks.probe(bytes);
     }
 
     fn publish(&mut self, publication: Publication) {
@@ -164,6 +168,10 @@ impl Effects for Live<'_> {
 
     fn last_words(&mut self, worker: WorkerId, folder: Option<&Path>) -> Option<String> {
         self.processes.get(&worker)?.last_words(folder)
+    }
+
+    fn memory_ran_out(&mut self, worker: WorkerId) -> bool {
+        self.processes.get(&worker).is_some_and(Process::memory_ran_out)
     }
 
     fn announce(&mut self, event: Event) {

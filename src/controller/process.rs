@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::dies::DieSpec;
 use super::effects::{Input, WorkerId};
+use super::memory::OomKills;
 use crate::event::{Cause, Failure, signal_name};
 use crate::protocol::{FromWorker, Lines, ToWorker, WireError, encode};
 
@@ -75,6 +76,8 @@ pub(super) struct Process {
     pid: Option<Pid>,
     outbox: Sender<Vec<u8>>,
     tail: Arc<Mutex<Tail>>,
+    /// As they were when it was started.
+    kills: OomKills,
 }
 
 /// The end of what a worker printed outside of attempts.
@@ -96,6 +99,7 @@ impl Process {
     ) -> Result<Self, Failure> {
         let cores: Vec<_> = spec.cores.iter().map(usize::to_string).collect();
         let pin = if cores.is_empty() { None } else { Some(format!("--cores={}", cores.join(","))) };
+        let kills = OomKills::now();
         let mut child = Command::new(&launch.program)
             .arg0("diesweep")
             .arg("worker")
@@ -114,7 +118,7 @@ impl Process {
         let (outbox, lines) = crossbeam_channel::unbounded();
         let tail = Arc::default();
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let mut process = Self { child, reaped: false, pid, outbox, tail };
+        let mut process = Self { child, reaped: false, pid, outbox, tail, kills };
         if let Err(error) = process.attend(pipes, lines, id, inputs) {
             process.kill();
             process.reap();
@@ -176,6 +180,11 @@ impl Process {
     pub(super) fn reap(&mut self) {
         let _ = self.child.wait();
         self.reaped = true;
+    }
+
+    /// Whether the kernel killed processes for want of memory since this one was started.
+    pub(super) fn memory_ran_out(&self) -> bool {
+        OomKills::now().grew_since(&self.kills)
     }
 
     /// The last that the worker printed: in the attempt's folder, else outside of attempts.

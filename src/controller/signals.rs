@@ -17,13 +17,17 @@ impl Drop for Watch {
     }
 }
 
-/// Takes the signals that stop a sweep. One that was ignored when this process started stays ignored: that is how `nohup`
+/// The signals that ask for a stop. One that was ignored when this process started stays ignored: that is how `nohup`
 /// works, and how a shell without job control keeps Ctrl-C from what it put in the background.
-pub(super) fn watch(inputs: Sender<Input>) -> std::io::Result<Watch> {
+pub fn stop_signals() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let taken = [SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
-    let wanted = taken.into_iter().filter(|&signal| !ignored(&status, signal));
-    let mut signals = Signals::new(wanted)?;
+    taken.into_iter().filter(|&signal| !ignored(&status, signal)).collect()
+}
+
+/// Takes the signals that stop a sweep.
+pub(super) fn watch(inputs: Sender<Input>) -> std::io::Result<Watch> {
+    let mut signals = Signals::new(stop_signals())?;
     let handle = signals.handle();
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {

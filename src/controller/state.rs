@@ -9,8 +9,9 @@ use super::clerk::Claim;
 use super::dies::DieSpec;
 use super::effects::WorkerId;
 use super::halt::{Conclusion, Summary};
+use super::pause::Pause;
 use super::process::Exit;
-use crate::event::{At, Failure, Halt};
+use crate::event::{At, Failure, Halt, Past};
 use crate::plan::{Plan, PlannedRun};
 use crate::protocol::Place;
 
@@ -30,6 +31,25 @@ pub struct Limits {
     /// A worker that was told to leave with nothing in hand is given this; and so is one between the end of its
     /// output and the end of its process.
     pub leave: Duration,
+    /// Time that a full disk is waited for.
+    pub disk: Duration,
+    /// Bytes of room that end that wait.
+    pub room: u64,
+    /// Wait of a run between its first failure and its next attempt; doubled with each further one.
+    pub backoff: Duration,
+    /// When the sweep stops by itself.
+    pub time_limit: Option<TimeLimit>,
+    /// Whether the sweep stops at the first run that fails for good.
+    pub fail_fast: bool,
+}
+
+/// The time that a sweep is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeLimit {
+    /// As the user gave it.
+    pub given: Duration,
+    /// When the sweep stops, so that all is saved before it is over.
+    pub stop_at: Instant,
 }
 
 impl Default for Limits {
@@ -41,6 +61,11 @@ impl Default for Limits {
             first_step: Duration::from_secs(600),
             stop_grace: Duration::from_secs(20),
             leave: Duration::from_secs(5),
+            disk: Duration::from_secs(600),
+            room: 1 << 20,
+            backoff: Duration::from_millis(500),
+            time_limit: None,
+            fail_fast: false,
         }
     }
 }
@@ -82,8 +107,10 @@ impl RunState {
 #[derive(Debug)]
 pub(super) struct RunEntry {
     pub(super) state: RunState,
-    /// Attempts that failed.
+    /// Attempts that failed and count.
     pub(super) failures: u32,
+    /// Attempts that failed.
+    pub(super) tries: u32,
 }
 
 /// An attempt in a lane.
@@ -196,6 +223,12 @@ pub(super) struct State {
     /// Runs that the ledger was asked for.
     pub(super) claiming: usize,
     pub(super) waiting: VecDeque<usize>,
+    /// Runs that failed, and when each of them enters the queue again.
+    pub(super) resting: Vec<(Instant, usize)>,
+    /// The disk is full.
+    pub(super) pause: Option<Pause>,
+    /// Since when nothing could be written.
+    pub(super) starved: Option<Instant>,
     pub(super) ready: VecDeque<(usize, Claim)>,
     pub(super) dies: Vec<Die>,
     pub(super) stop: Option<Stop>,
@@ -206,15 +239,25 @@ pub(super) struct State {
 }
 
 impl State {
-    /// A sweep at its beginning; `finished` tells which runs have a result already, and on what dies it is trained.
-    pub(super) fn new(plan: Arc<Plan>, finished: &[bool], dies: Vec<DieSpec>, limits: Limits, now: Instant) -> Self {
-        let entry =
-            |&done: &bool| RunEntry { state: if done { RunState::Finished } else { RunState::Waiting }, failures: 0 };
+    /// A sweep at its beginning; with the dies that it is trained on.
+    pub(super) fn new(plan: Arc<Plan>, past: &[Past], dies: Vec<DieSpec>, limits: Limits, now: Instant) -> Self {
+        let entry = |past: &Past| {
+            let state = match past {
+                Past::Open => RunState::Waiting,
+                Past::Finished => RunState::Finished,
+                Past::Failed(failure) => RunState::Failed(failure.clone()),
+            };
+            RunEntry { state, failures: 0, tries: 0 }
+        };
+        let open: VecDeque<usize> = (0..plan.runs.len()).filter(|&run| past[run] == Past::Open).collect();
         let die = |spec| Die { state: DieState::Down { until: now }, spec, faults: Vec::new() };
         Self {
-            waiting: (0..plan.runs.len()).filter(|&run| !finished[run]).collect(),
-            runs: finished.iter().map(entry).collect(),
-            unsettled: finished.iter().filter(|&&done| !done).count(),
+            unsettled: open.len(),
+            waiting: open,
+            resting: Vec::new(),
+            pause: None,
+            starved: None,
+            runs: past.iter().map(entry).collect(),
             pending: 0,
             claiming: 0,
             plan,
@@ -292,7 +335,9 @@ impl State {
         let elsewhere = self.count(|state| matches!(state, RunState::Elsewhere)) > 0;
         Some(match &self.stop {
             Some(stop) if !self.settled() => Conclusion::Halted(stop.halt.clone()),
-            Some(Stop { halt: halt @ Halt::FailedAlike { .. }, .. }) => Conclusion::Halted(halt.clone()),
+            Some(Stop { halt: halt @ (Halt::FailedAlike { .. } | Halt::FailFast { .. }), .. }) => {
+                Conclusion::Halted(halt.clone())
+            }
             _ if failed => Conclusion::SomeFailed,
             _ if elsewhere => Conclusion::Elsewhere,
             _ => Conclusion::Complete,

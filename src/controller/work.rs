@@ -69,7 +69,11 @@ impl State {
             Err(error) => {
                 self.set(run, RunState::Waiting);
                 self.waiting.push_front(run);
-                self.halt(Halt::Disk { message: error.message }, now, fx);
+                if error.full {
+                    self.starve(error.message, None, now, fx);
+                } else {
+                    self.halt(Halt::Disk { message: error.message }, now, fx);
+                }
             }
         }
     }
@@ -174,6 +178,11 @@ impl State {
             End::Cancelled { .. } if !busy.cancelled => {
                 return Err("a cancelled attempt that nobody cancelled".to_owned());
             }
+            // Its other attempts cannot go on either: all fail when the worker is gone.
+            End::Failed { failure } if failure.cause.blames_die() || failure.cause == Cause::OutOfMemory => {
+                self.doom(die, failure.clone(), fx);
+                return Ok(());
+            }
             End::Result { .. } | End::Cancelled { .. } | End::Failed { .. } | End::Returned => {}
         }
         if let Some(worker) = self.worker(die) {
@@ -201,7 +210,7 @@ impl State {
             }
             End::Cancelled { .. } => self.abandon(die, &busy, fx),
             End::Failed { failure } => {
-                self.failed(die, &busy, &failure, fx);
+                self.failed(die, &busy, &failure, now, fx);
                 self.weigh(die, Some(busy.run), &failure, now, fx);
             }
             // Nothing was tried, so no attempt is counted.
@@ -221,24 +230,32 @@ impl State {
         fx.announce(Event::AttemptAbandoned { at: self.at(busy.run, busy.place.attempt, die) });
     }
 
-    /// An attempt failed: its run goes to the end of the queue, or is given up.
-    pub(super) fn failed(&mut self, die: usize, busy: &Busy, failure: &Failure, fx: &mut dyn Effects) {
+    /// An attempt failed: its run waits for the next one, or is given up.
+    pub(super) fn failed(&mut self, die: usize, busy: &Busy, failure: &Failure, now: Instant, fx: &mut dyn Effects) {
         let run = busy.run;
-        self.runs[run].failures += 1;
-        let attempts = self.runs[run].failures;
-        // A full disk is not the run's fault.
-        let full = failure.cause == Cause::Disk;
-        let again = full || (failure.cause.retried() && attempts < self.plan.options.attempts.max(1));
-        fx.failed(busy.claim(), failure.clone());
+        let entry = &mut self.runs[run];
+        entry.tries += 1;
+        entry.failures += u32::from(failure.cause.counts());
+        let attempts = entry.failures;
+        let left = !failure.cause.counts() || attempts < self.plan.options.attempts.max(1);
+        let again = failure.cause.retried() && left;
+        // On a full disk it would be one more file that there is no room for.
+        if failure.cause != Cause::DiskFull {
+            fx.failed(busy.claim(), failure.clone(), !again);
+        }
         let at = self.at(run, busy.place.attempt, die);
         fx.announce(Event::AttemptFailed { at, failure: failure.clone(), again });
         if again {
             self.set(run, RunState::Waiting);
-            self.waiting.push_back(run);
+            self.rest(run, now);
         } else {
             self.set(run, RunState::Failed(failure.clone()));
             let (id, label) = (self.run(run).id, self.run(run).label());
             fx.announce(Event::RunFailed { run: id, label, attempts, failure: failure.clone() });
+        }
+        if !again && self.limits.fail_fast {
+            let label = self.run(run).label();
+            self.halt(Halt::FailFast { label, failure: failure.clone() }, now, fx);
         }
     }
 
@@ -252,10 +269,13 @@ impl State {
         now: Instant,
         fx: &mut dyn Effects,
     ) {
-        if failure.cause == Cause::Disk {
-            self.halt(Halt::Disk { message: failure.message.clone() }, now, fx);
-        } else if run.is_some_and(|run| self.failed_alike(run, failure)) {
-            self.halt(Halt::FailedAlike { failure: failure.clone() }, now, fx);
+        match failure.cause {
+            Cause::DiskFull => self.starve(failure.message.clone(), None, now, fx),
+            Cause::Disk => self.halt(Halt::Disk { message: failure.message.clone() }, now, fx),
+            _ if run.is_some_and(|run| self.failed_alike(run, failure)) => {
+                self.halt(Halt::FailedAlike { failure: failure.clone() }, now, fx);
+            }
+            _ => {}
         }
         self.fault(die, run, failure, now, fx);
     }
@@ -278,16 +298,21 @@ impl State {
     /// The ledger's answer to a publication.
     pub(super) fn published(
         &mut self,
-        run: usize,
+        publication: Publication,
         answer: Result<(), LedgerError>,
         now: Instant,
         fx: &mut dyn Effects,
     ) {
+        let run = publication.run;
         match answer {
             Ok(()) => {
+                self.starved = None;
                 if let RunState::Publishing { at, outcome } = self.set(run, RunState::Finished) {
                     fx.announce(Event::RunFinished { at, outcome });
                 }
+            }
+            Err(error) if error.full && self.stop.is_none() => {
+                self.starve(error.message, Some(publication), now, fx);
             }
             Err(error) => {
                 self.set(run, RunState::Waiting);

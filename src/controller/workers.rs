@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
+
 use super::dies::DieSpec;
 use super::effects::{Effects, WorkerId};
 use super::process::Exit;
@@ -79,6 +81,7 @@ impl State {
             },
             (_, FromWorker::Resumed { place, steps, refused }) => self.resumed(die, place, steps, refused, fx),
             (_, FromWorker::Checkpointed { place, step }) => self.checkpointed(die, place, step, fx),
+            (_, FromWorker::NotSaved { place, message }) => self.not_saved(die, place, message, fx),
             (_, FromWorker::Beat { pulses }) => match self.beat(die, &pulses, fx) {
                 Ok(()) => return false,
                 Err(reason) => Err(reason),
@@ -139,6 +142,8 @@ impl State {
             return Err(stray("a row", place));
         };
         let (run, before) = (busy.run, busy.logged.replace(row.step));
+        // There was room for it.
+        self.starved = None;
         if row.step >= self.run(run).settings.steps {
             return Err(format!("a row of step {}, which the run does not have", row.step));
         }
@@ -177,6 +182,15 @@ impl State {
             return Err(format!("a checkpoint of step {step}, which the run does not have"));
         }
         fx.announce(Event::Checkpointed { at: self.at(run, place.attempt, die), step });
+        Ok(())
+    }
+
+    fn not_saved(&mut self, die: usize, place: Place, message: String, fx: &mut dyn Effects) -> Result<(), String> {
+        let Some(busy) = self.busy(die, place) else {
+            return Err(stray("a checkpoint that failed", place));
+        };
+        let run = busy.run;
+        fx.announce(Event::NotSaved { at: self.at(run, place.attempt, die), message });
         Ok(())
     }
 
@@ -256,17 +270,21 @@ impl State {
         };
         let busy: Vec<_> = worker.lanes.into_iter().flatten().collect();
         let folder = busy.first().map(|busy| busy.folder.as_path());
-        let said = fx.last_words(worker.id, folder).map_or_else(String::new, |said| format!(": {said}"));
+        let words = fx.last_words(worker.id, folder).unwrap_or_default();
+        let cause = cause_of(exit, &words, exit == Exit::Signal(SIGKILL) && fx.memory_ran_out(worker.id));
+        let said = if words.is_empty() { String::new() } else { format!(": {words}") };
         fx.forget(worker.id);
         let failure = match worker.mood {
             Mood::Dismissed => None,
             Mood::Leaving { .. } if exit.clean() && busy.is_empty() => None,
             Mood::Doomed { failure } => Some(failure),
-            Mood::Starting => Some(Failure::new(Cause::Start, format!("before it was ready, {exit}{said}"))),
-            Mood::Live | Mood::Leaving { .. } if exit == Exit::Status(DIE_LOST.into()) => {
-                Some(Failure::new(Cause::DeviceLost, said.trim_start_matches(": ")))
+            Mood::Starting if cause == Cause::Crashed => {
+                Some(Failure::new(Cause::Start, format!("before it was ready, {exit}{said}")))
             }
-            Mood::Live | Mood::Leaving { .. } => Some(Failure::new(Cause::Crashed, format!("{exit}{said}"))),
+            Mood::Live | Mood::Leaving { .. } if exit == Exit::Status(DIE_LOST.into()) => {
+                Some(Failure::new(Cause::DeviceLost, words))
+            }
+            Mood::Starting | Mood::Live | Mood::Leaving { .. } => Some(Failure::new(cause, format!("{exit}{said}"))),
         };
         let Some(failure) = failure else {
             busy.into_iter().for_each(|busy| self.abandon(die, &busy, fx));
@@ -274,10 +292,23 @@ impl State {
         };
         fx.announce(Event::WorkerLost { die, attempts: busy.len(), failure: failure.clone() });
         for busy in &busy {
-            self.failed(die, busy, &failure, fx);
+            self.failed(die, busy, &failure, now, fx);
         }
         let run = if let [busy] = &busy[..] { Some(busy.run) } else { None };
         self.weigh(die, run, &failure, now, fx);
+        if failure.cause == Cause::OutOfMemory {
+            self.make_room_in_memory(die, failure, fx);
+        }
+    }
+
+    /// Memory is too little for so many workers: leaves this die out, unless it is the last.
+    fn make_room_in_memory(&mut self, die: usize, failure: Failure, fx: &mut dyn Effects) {
+        let used = self.dies.iter().filter(|die| !matches!(die.state, DieState::Aside)).count();
+        if used > 1 {
+            self.dies[die].state = DieState::Aside;
+            let uuid = self.uuid(die);
+            fx.announce(Event::DieSetAside { die, uuid, failure });
+        }
     }
 
     /// Counts a failure against a die, and sets it aside after three in a row. Three failures of one and the same
@@ -302,11 +333,31 @@ impl State {
         }
         let one_run = run.is_some() && faults.iter().all(|&hit| hit == run);
         // A die that its driver has lost is not tried again.
-        if failure.cause == Cause::DeviceLost || (faults.len() == FAULTS && !one_run) {
+        if failure.cause.ends_die() || (faults.len() == FAULTS && !one_run) {
+            if matches!(entry.state, DieState::Aside) {
+                return;
+            }
             entry.state = DieState::Aside;
-            let uuid = entry.spec.gpu.as_ref().map(|gpu| gpu.visible.clone());
+            let uuid = self.uuid(die);
             fx.announce(Event::DieSetAside { die, uuid, failure: failure.clone() });
         }
+    }
+
+    /// What a GPU is known by, wherever it stands in a list.
+    fn uuid(&self, die: usize) -> Option<String> {
+        self.dies[die].spec.gpu.as_ref().map(|gpu| gpu.visible.clone())
+    }
+}
+
+/// Why a worker that nobody killed is gone, by the end of its process, what it said last, and whether the kernel
+/// killed processes for want of memory meanwhile.
+fn cause_of(exit: Exit, words: &str, memory_ran_out: bool) -> Cause {
+    match exit {
+        Exit::Signal(SIGKILL) if memory_ran_out => Cause::OutOfMemory,
+        // How the standard library says that it gets no memory, before it aborts.
+        Exit::Signal(SIGABRT) if words.contains("memory allocation of ") => Cause::OutOfMemory,
+        Exit::Signal(SIGTERM | SIGINT | SIGHUP | SIGUSR1 | SIGUSR2 | SIGXCPU) => Cause::Preempted,
+        Exit::Signal(_) | Exit::Status(_) | Exit::Unknown => Cause::Crashed,
     }
 }
 

@@ -37,6 +37,8 @@ fn argument(row: &'static Setting, name: &'static str) -> Arg {
     let key = row.key;
     let kind = row.kind;
     let arg = Arg::new(key).long(name).help(help(row)).value_name(value_name(&kind)).allow_hyphen_values(true);
+    // As in the driver, of a flag that is given twice the last holds.
+    let arg = arg.overrides_with(key);
     let arg = if key.contains('_') { arg.alias(key) } else { arg };
     match kind {
         Kind::Word(words) => arg.value_parser(PossibleValuesParser::new(words)),

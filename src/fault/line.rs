@@ -1,4 +1,4 @@
-//! The line to the harness: a question and an answer, a line of text each.
+//! The line to the harness: a question, `<process> <point>`, and an answer, a line of text each.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
@@ -84,7 +84,8 @@ pub(super) fn ask(point: Point) -> Answer {
     let Some(line) = line() else { return Answer::Go };
     let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
     let mut text = String::new();
-    let asked = line.get_mut().write_all(format!("{point}\n").as_bytes()).and_then(|()| line.read_line(&mut text));
+    let question = format!("{} {point}\n", std::process::id());
+    let asked = line.get_mut().write_all(question.as_bytes()).and_then(|()| line.read_line(&mut text));
     // A harness that is gone, or speaks in riddles, has no say.
     asked.ok().and_then(|_| text.trim_end().parse().ok()).unwrap_or(Answer::Go)
 }

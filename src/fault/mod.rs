@@ -71,3 +71,6 @@ fn full() -> io::Error {
 
 #[cfg(test)]
 pub(crate) use line::answering;
+
+#[cfg(test)]
+mod tests;

@@ -93,6 +93,11 @@ pub const TABLE: &[(FileKind, &[Moment])] = &[
     (Clock, &[Read]),
 ];
 
+/// Whether a name is that of a run's folder.
+fn ends_in_an_id(name: &str) -> bool {
+    name.rsplit_once('-').is_some_and(|(_, id)| id.parse::<crate::run::RunId>().is_ok())
+}
+
 /// A place in the program at which a fault may strike; written `result.flush`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Point {
@@ -143,7 +148,7 @@ impl FileKind {
             "report.html" => Report,
             name if name.starts_with("controller.") => Lock,
             name if name.starts_with("checkpoint-") => Checkpoint,
-            name if name.starts_with("attempt-") || crate::store::id_of_folder(name).is_some() => Folder,
+            name if name.starts_with("attempt-") || ends_in_an_id(name) => Folder,
             name if name.ends_with(".csv") => Table,
             name if name.ends_with(".jsonl") => Events,
             _ => Other,

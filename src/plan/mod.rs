@@ -147,6 +147,9 @@ pub struct RunOptions {
     /// Runs that a worker trains at once, on a GPU.
     #[serde(default)]
     pub lanes: LanesAsked,
+    /// Milliseconds after which the report is made anew while the sweep is at work; only at its end where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report_every: Option<u64>,
 }
 
 impl Default for RunOptions {
@@ -156,6 +159,7 @@ impl Default for RunOptions {
             checkpoint_every: CheckpointEvery::Milliseconds(60_000),
             keep_checkpoints: false,
             lanes: LanesAsked::Auto,
+            report_every: None,
         }
     }
 }

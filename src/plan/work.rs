@@ -79,6 +79,17 @@ pub fn parameters(s: &Settings) -> u64 {
     u64::try_from(total).unwrap_or(u64::MAX)
 }
 
+/// Bytes of a run's checkpoint at the most: three numbers of 4 bytes for each parameter, and what describes them.
+pub fn checkpoint_bytes(s: &Settings) -> u64 {
+    parameters(s).saturating_mul(12).saturating_add(64 << 10)
+}
+
+/// Bytes of what stays of a run on disk: its logs, tables' rows, and final weights where they are kept.
+pub fn files_bytes(s: &Settings) -> u64 {
+    let weights = if s.save_final { parameters(s).saturating_mul(4) } else { 0 };
+    rows(s).saturating_mul(ROW_BYTES).saturating_add(RUN_BYTES).saturating_add(weights)
+}
+
 /// The work of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
@@ -105,9 +116,7 @@ pub fn work(plan: &Plan) -> Work {
         total.steps = total.steps.saturating_add(s.steps);
         total.tokens = total.tokens.saturating_add(u64::try_from(tokens).unwrap_or(u64::MAX));
         total.flops = total.flops.saturating_add(run_flops(s, bytes.get(&path).copied().unwrap_or(0)));
-        let weights = if s.save_final { parameters(s).saturating_mul(4) } else { 0 };
-        let files = rows(s).saturating_mul(ROW_BYTES).saturating_add(RUN_BYTES).saturating_add(weights);
-        total.disk = total.disk.saturating_add(files);
+        total.disk = total.disk.saturating_add(files_bytes(s));
     }
     total
 }

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use console::{Term, truncate_str};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Sink;
 use super::board::{Board, Going};
-use super::text::{duration, line, speed};
-use crate::event::Event;
+use super::text::{line, span, speed};
+use crate::event::{Event, Past};
 use crate::plan::Plan;
 
 /// Parts of the overall bar.
@@ -25,27 +26,25 @@ pub struct Bars {
     drawn: Instant,
     /// Width of the longest run's label.
     label: usize,
+    /// Beginning of the sweep's name.
+    name: String,
+    colour: bool,
 }
 
 impl Bars {
     /// Draws on standard error; `colour` allows escape codes for colours.
-    pub fn new(plan: &Plan, finished: &[bool], colour: bool) -> Self {
-        Self::on(ProgressDrawTarget::stderr_with_hz(8), plan, finished, colour)
+    pub fn new(plan: &Plan, past: &[Past], colour: bool) -> Self {
+        Self::on(ProgressDrawTarget::stderr_with_hz(8), plan, past, colour)
     }
 
-    fn on(target: ProgressDrawTarget, plan: &Plan, finished: &[bool], colour: bool) -> Self {
+    fn on(target: ProgressDrawTarget, plan: &Plan, past: &[Past], colour: bool) -> Self {
         let multi = MultiProgress::with_draw_target(target);
         let overall = multi.add(ProgressBar::new(PARTS));
-        let template = if colour {
-            "{prefix} [{bar:30.cyan/dim}] {percent:>3}%  {msg}"
-        } else {
-            "{prefix} [{bar:30}] {percent:>3}%  {msg}"
-        };
-        overall.set_style(style(template).progress_chars("=> "));
-        overall.set_prefix(plan.name.clone());
-        let board = Board::new(plan, finished);
+        overall.set_style(style(template(width(), colour)).progress_chars("=> "));
+        let board = Board::new(plan, past);
         let label = plan.runs.iter().map(|run| run.label().chars().count()).max().unwrap_or(0);
-        Self { multi, overall, lines: Vec::new(), board, drawn: Instant::now(), label }
+        let name: String = plan.name.chars().take(NAME).collect();
+        Self { multi, overall, lines: Vec::new(), board, drawn: Instant::now(), label, name, colour }
     }
 
     fn draw(&mut self) {
@@ -55,11 +54,14 @@ impl Bars {
         #[expect(clippy::cast_precision_loss, reason = "PARTS is small")]
         self.overall.set_position((board.share() * PARTS as f64) as u64);
         let failed = if board.failed > 0 { format!(", {} failed", board.failed) } else { String::new() };
-        let eta = board.eta().map_or_else(|| "ETA unknown yet".to_owned(), |eta| format!("ETA {}", duration(eta)));
-        self.overall.set_message(format!("{}/{} runs{failed}  {eta}", board.finished, board.runs));
+        let eta = board.eta().map_or_else(|| "ETA unknown yet".to_owned(), |eta| format!("ETA {}", span(eta)));
+        let columns = width();
+        self.overall.set_style(style(template(columns, self.colour)).progress_chars("=> "));
+        let message = format!("{}/{} runs{failed}  {eta}  {}", board.finished, board.runs, self.name);
+        self.overall.set_message(fitted(&message, columns.saturating_sub(fixed(columns))));
         for (die, line) in self.lines.iter().enumerate() {
             let doing = board.on(die).map_or_else(|| "idle".to_owned(), |going| describe(going, self.label));
-            line.set_message(format!("  die {die}  {doing}"));
+            line.set_message(fitted(&format!("  die {die}  {doing}"), columns));
         }
     }
 }
@@ -75,6 +77,38 @@ fn describe(going: &Going, label: usize) -> String {
     format!("step {trained:>steps$}/{}{bpb}{speed}  {name:<label$}{attempt}", going.steps)
 }
 
+/// Columns from which on there is room for a bar.
+const WIDE: usize = 80;
+/// Characters of a sweep's name that are shown.
+const NAME: usize = 32;
+/// Columns that stay free at the right: the `^C` that a terminal shows must not break a line, or what is drawn over later
+/// would be another line than it.
+const MARGIN: usize = 4;
+
+/// Columns of the terminal, now.
+fn width() -> usize {
+    usize::from(Term::stderr().size().1)
+}
+
+/// The overall line on a terminal of so many columns.
+const fn template(columns: usize, colour: bool) -> &'static str {
+    match (columns >= WIDE, colour) {
+        (true, true) => "[{bar:30.cyan/dim}] {percent:>3}%  {msg}",
+        (true, false) => "[{bar:30}] {percent:>3}%  {msg}",
+        (false, _) => "{percent:>3}%  {msg}",
+    }
+}
+
+/// Columns of the overall line before its message.
+const fn fixed(columns: usize) -> usize {
+    if columns >= WIDE { 39 } else { 6 }
+}
+
+/// As much of a text as fits.
+fn fitted(text: &str, columns: usize) -> String {
+    truncate_str(text, columns.saturating_sub(MARGIN), "").into_owned()
+}
+
 /// A style from a template that is known to be right.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -84,7 +118,7 @@ impl Sink for Bars {
     fn take(&mut self, event: &Event) {
         self.board.apply(Instant::now(), event);
         if let Event::SweepStarted { dies, .. } = event {
-            let line = || self.multi.add(ProgressBar::new(1).with_style(style("{wide_msg}")));
+            let line = || self.multi.add(ProgressBar::new(1).with_style(style("{msg}")));
             self.lines = (0..*dies).map(|_| line()).collect();
         }
         if let Some(text) = line(event, self.board.finished, self.board.runs) {
@@ -104,6 +138,14 @@ impl Sink for Bars {
     }
 }
 
+impl Drop for Bars {
+    fn drop(&mut self) {
+        // However the sweep ended, no bar stays that nobody moves any more.
+        self.lines.iter().for_each(ProgressBar::finish_and_clear);
+        self.overall.finish_and_clear();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,10 +156,13 @@ mod tests {
     fn a_die_has_a_line_in_columns() {
         let plan = testing::plan(&[("adamw", &[])], &[1]);
         let began = Instant::now();
-        let mut board = Board::new(&plan, &[false]);
+        let mut board = Board::new(&plan, &[Past::Open]);
         let at = At { run: plan.runs[0].id, attempt: 2, die: 0, label: "adamw seed=1".into() };
         let results = "results/s".into();
-        board.apply(began, &Event::SweepStarted { sweep: "s".into(), results, runs: 1, finished: 0, dies: 1 });
+        board.apply(
+            began,
+            &Event::SweepStarted { sweep: "s".into(), results, runs: 1, finished: 0, failed: 0, dies: 1 },
+        );
         assert!(board.on(0).is_none());
         let started = Event::AttemptStarted { at: at.clone(), steps: 100, tokens_per_step: 64, shape: 0 };
         board.apply(began, &started);
@@ -126,5 +171,18 @@ mod tests {
         board.apply(began + Duration::from_secs(2), &Event::Logged { at, row });
         let line = describe(board.on(0).unwrap(), 14);
         assert_eq!(line, "step  50/100  val_bpb 2.5000  1.6k tok/s  adamw seed=1    attempt 2");
+    }
+
+    /// What stands before the message is as wide as it is said to be, so that message and margin end on the same line.
+    #[test]
+    fn the_overall_line_fits_any_terminal() {
+        for columns in [40, 79, 80, 200] {
+            let plain = template(columns, false);
+            let bar = plain.replace("{bar:30}", &"=".repeat(30)).replace("{percent:>3}", "100").replace("{msg}", "");
+            assert_eq!(bar.chars().count(), fixed(columns), "{columns}");
+            let message = fitted(&"x".repeat(300), columns.saturating_sub(fixed(columns)));
+            assert_eq!(bar.chars().count() + message.len() + MARGIN, columns);
+        }
+        assert_eq!(fitted("ä wide line", 10), "ä wide");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use crate::event::{At, Event};
+use crate::event::{At, Event, Past};
 use crate::plan::Plan;
 use crate::run::{Ending, RunId};
 
@@ -64,23 +64,23 @@ fn float(count: u64) -> f64 {
 }
 
 impl Board {
-    /// A sweep at its beginning; `finished` tells which runs have a result.
-    pub(super) fn new(plan: &Plan, finished: &[bool]) -> Self {
+    /// A sweep at its beginning; `past` tells what its runs had come to before.
+    pub(super) fn new(plan: &Plan, past: &[Past]) -> Self {
         let mut open = HashMap::new();
         let mut total = 0.0;
-        for (run, &done) in plan.runs.iter().zip(finished) {
+        for (run, past) in plan.runs.iter().zip(past) {
             let settings = &run.settings;
             let per_step = settings.batch * settings.seq_len * settings.accum_steps;
             let tokens = float(settings.steps) * float(per_step as u64);
             total += tokens;
-            if !done {
+            if *past == Past::Open {
                 open.insert(run.id, (run.shape, tokens));
             }
         }
         Self {
             runs: plan.runs.len(),
-            finished: finished.iter().filter(|&&done| done).count(),
-            failed: 0,
+            finished: past.iter().filter(|past| **past == Past::Finished).count(),
+            failed: past.iter().filter(|past| matches!(past, Past::Failed(_))).count(),
             dies: Vec::new(),
             going: HashMap::new(),
             open,
@@ -145,6 +145,9 @@ impl Board {
             | Event::DieSetAside { .. }
             | Event::Beat { step: None, .. }
             | Event::Checkpointed { .. }
+            | Event::NotSaved { .. }
+            | Event::DiskFull { .. }
+            | Event::DiskFree { .. }
             | Event::Stopping { .. }
             | Event::SweepEnded { .. } => {}
         }

@@ -3,26 +3,34 @@
 use std::io::Write;
 
 use super::Sink;
+use super::out::Out;
 use crate::event::{Event, Stamped};
 
 /// Writes every event as a line of JSON, with its UTC time.
 pub struct JsonLines<W> {
-    out: W,
+    out: Out<W>,
 }
 
 impl<W: Write> JsonLines<W> {
     /// Lines on `out`.
     pub const fn new(out: W) -> Self {
-        Self { out }
+        Self { out: Out::new(out) }
     }
 }
 
 impl<W: Write> Sink for JsonLines<W> {
     fn take(&mut self, event: &Event) {
-        // A reader that is gone must not end a sweep.
-        if let Ok(mut line) = serde_json::to_vec(&Stamped::now(event)) {
+        let line = serde_json::to_vec(&Stamped::now(event)).map_err(std::io::Error::from);
+        let written = line.and_then(|mut line| {
             line.push(b'\n');
-            let _ = self.out.write_all(&line).and_then(|()| self.out.flush());
+            self.out.write(&line)
+        });
+        if let Err(error) = written {
+            eprintln!("error: events cannot be printed any more, and the sweep goes on without: {error}");
         }
+    }
+
+    fn lost_something(&self) -> bool {
+        self.out.failed()
     }
 }

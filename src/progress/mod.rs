@@ -4,6 +4,7 @@ mod bars;
 mod board;
 mod events_file;
 mod json;
+mod out;
 mod plain;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,11 @@ pub trait Sink {
 
     /// Called several times a second, so that what changes with time alone can be brought up to date.
     fn idle(&mut self) {}
+
+    /// Whether something could not be shown although somebody meant to read it.
+    fn lost_something(&self) -> bool {
+        false
+    }
 }
 
 /// Passes events on to several takers.
@@ -36,5 +42,9 @@ impl Sink for Sinks {
 
     fn idle(&mut self) {
         self.0.iter_mut().for_each(|sink| sink.idle());
+    }
+
+    fn lost_something(&self) -> bool {
+        self.0.iter().any(|sink| sink.lost_something())
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::board::Board;
 use super::plain::Plain;
 use super::{Sink, Sinks};
-use crate::event::{At, Cause, Event, Failure};
+use crate::event::{At, Cause, Event, Failure, Past};
 use crate::plan::Plan;
 use crate::testing;
 
@@ -25,7 +25,7 @@ fn started(plan: &Plan, run: usize, die: usize) -> Event {
 }
 
 fn sweep_started(dies: usize) -> Event {
-    Event::SweepStarted { sweep: "s".into(), results: "results/s".into(), runs: 4, finished: 0, dies }
+    Event::SweepStarted { sweep: "s".into(), results: "results/s".into(), runs: 4, finished: 0, failed: 0, dies }
 }
 
 fn logged(plan: &Plan, run: usize, die: usize, step: u64) -> Event {
@@ -39,7 +39,7 @@ fn finished(plan: &Plan, run: usize, die: usize) -> Event {
 #[test]
 fn time_to_go_follows_from_measured_speed() {
     let (plan, began) = (plan(), Instant::now());
-    let mut board = Board::new(&plan, &[true, false, false, false]);
+    let mut board = Board::new(&plan, &[Past::Finished, Past::Open, Past::Open, Past::Open]);
     let after = |seconds: u64| began + Duration::from_secs(seconds);
     board.apply(began, &sweep_started(2));
     assert_eq!((board.share(), board.eta()), (0.25, None));
@@ -63,7 +63,7 @@ fn time_to_go_follows_from_measured_speed() {
 #[test]
 fn a_failed_attempt_gives_its_steps_back() {
     let (plan, began) = (plan(), Instant::now());
-    let mut board = Board::new(&plan, &[false; 4]);
+    let mut board = Board::new(&plan, &[const { Past::Open }; 4]);
     board.apply(began, &sweep_started(1));
     board.apply(began, &started(&plan, 0, 0));
     board.apply(began + Duration::from_secs(1), &logged(&plan, 0, 0, 49));
@@ -96,7 +96,7 @@ fn written(quiet: bool) -> String {
     let plan = plan();
     let mut text = Vec::new();
     set_clock(0);
-    let mut plain = Plain::with_clock(&mut text, &plan, &[false; 4], quiet, clock);
+    let mut plain = Plain::with_clock(&mut text, &plan, &[const { Past::Open }; 4], quiet, clock);
     plain.take(&sweep_started(1));
     plain.take(&started(&plan, 0, 0));
     for seconds in 1..=59 {

@@ -1,10 +1,11 @@
 //! Events and quantities in words.
 
+use crate::duration;
 use crate::event::{Cause, Event, Halt, signal_name};
 use crate::run::{Ending, Outcome};
 
 /// `2h 05m`, `4m 09s` or `12s`.
-pub(super) fn duration(seconds: f64) -> String {
+pub(super) fn span(seconds: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast from f64 saturates")]
     let seconds = seconds.round() as u64;
     match seconds {
@@ -20,6 +21,18 @@ pub(super) fn speed(tokens_per_second: f64) -> String {
         x if x >= 1e6 => format!("{:.1}M tok/s", x / 1e6),
         x if x >= 1e3 => format!("{:.1}k tok/s", x / 1e3),
         x => format!("{x:.0} tok/s"),
+    }
+}
+
+/// Bytes in the largest binary unit that they fill: `512 bytes`, `1.0 MiB`, `11.7 GiB`.
+pub(super) fn bytes(bytes: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "a display")]
+    let float = bytes as f64;
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..1_048_576 => format!("{:.1} KiB", float / 1024.0),
+        1_048_576..1_073_741_824 => format!("{:.1} MiB", float / 1_048_576.0),
+        _ => format!("{:.1} GiB", float / 1_073_741_824.0),
     }
 }
 
@@ -51,10 +64,15 @@ fn resumed(label: &str, steps: Option<u64>, refused: &[String]) -> String {
 /// The line that a user gets for an event; most have none. `done` of `total` runs have a result.
 pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
     Some(match event {
-        Event::SweepStarted { sweep, results, runs: all, finished, dies: count } => {
+        Event::SweepStarted { sweep, results, runs: all, finished, failed, dies: count } => {
             let on = if *count > 0 { format!(", on {}", dies(*count)) } else { String::new() };
-            let to_do = all - finished;
-            format!("{sweep}: {}: {finished} finished, {to_do} to do{on}; results in {}", runs(*all), results.display())
+            let to_do = all - finished - failed;
+            let given_up = if *failed > 0 { format!(", {failed} given up") } else { String::new() };
+            format!(
+                "{sweep}: {}: {finished} finished{given_up}, {to_do} to do{on}; results in {}",
+                runs(*all),
+                results.display()
+            )
         }
         Event::RunFinished { at, outcome: result } => {
             format!("finished {done}/{total}  {}  {}", at.label, outcome(result))
@@ -71,6 +89,20 @@ pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
         }
         // What it had in hand has a line of its own.
         Event::WorkerLost { die, attempts: 0, failure } => format!("worker of die {die} lost: {failure}"),
+        Event::AttemptResumed { at, steps, refused } => resumed(&at.label, *steps, refused),
+        Event::RunElsewhere { run, holder } => format!("run {run} belongs to {holder}"),
+        Event::NotSaved { at, message } => {
+            format!("warning: {} goes on without a checkpoint, for want of room: {message}", at.label)
+        }
+        Event::DiskFull { message, needed, patience } => format!(
+            "the disk is full: {message}; waiting up to {} for {} of room, then the sweep stops",
+            duration::text(*patience),
+            bytes(*needed)
+        ),
+        Event::DiskFree { waited } => format!("there is room again after {}: going on", duration::text(*waited)),
+        Event::DieSetAside { die, failure, .. } if failure.cause == Cause::OutOfMemory => {
+            format!("die {die} is not used any more, so that the others have its memory: {failure}")
+        }
         Event::WorkerLanes { die, lanes, why } => {
             let lanes = if *lanes == 1 { "1 lane".to_owned() } else { format!("{lanes} lanes") };
             format!("die {die} trains in {lanes}: {why}")
@@ -78,11 +110,16 @@ pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
         Event::DieSetAside { die, uuid: Some(uuid), failure } if failure.cause == Cause::DeviceLost => {
             format!("die {die} ({uuid}) is lost and set aside: {}", failure.message)
         }
+        Event::DieSetAside { die, failure, .. } if failure.cause.ends_die() => {
+            format!("die {die} is lost and set aside: {}", failure.message)
+        }
         Event::DieSetAside { die, failure, .. } => {
             format!("die {die} is set aside after 3 failures in a row, the last of which was: {failure}")
         }
-        Event::AttemptResumed { at, steps, refused } => resumed(&at.label, *steps, refused),
-        Event::RunElsewhere { run, holder } => format!("run {run} belongs to {holder}"),
+        Event::Stopping { halt: Halt::TimeLimit { seconds } } => format!(
+            "the time limit of {} is near: stopping after the steps in hand; runs in hand are saved and go on next time",
+            duration::text(*seconds)
+        ),
         Event::Stopping { halt: Halt::Signal { signal } } => format!(
             "{}: stopping after the steps in hand; runs in hand are saved and go on next time; a second signal stops at once",
             signal_name(*signal)
@@ -91,7 +128,7 @@ pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
         Event::SweepEnded { finished, failed, left, wall_sec } => {
             let rest = [(*failed, "failed"), (*left, "left")];
             let rest: String = rest.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!(", {n} {word}")).collect();
-            format!("{} finished{rest}, in {}", runs(*finished), duration(*wall_sec))
+            format!("{} finished{rest}, in {}", runs(*finished), span(*wall_sec))
         }
         Event::WorkerReady { .. }
         | Event::WorkerLost { .. }
@@ -108,6 +145,9 @@ pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
 pub(super) fn trouble(event: &Event) -> bool {
     match event {
         Event::RunFailed { .. }
+        | Event::NotSaved { .. }
+        | Event::DiskFull { .. }
+        | Event::DiskFree { .. }
         | Event::DieSetAside { .. }
         | Event::WorkerLost { .. }
         | Event::AttemptFailed { .. } => true,
@@ -124,7 +164,7 @@ mod tests {
 
     #[test]
     fn quantities_are_short() {
-        let durations = [0.2, 59.4, 61.0, 3599.0, 7500.0].map(duration);
+        let durations = [0.2, 59.4, 61.0, 3599.0, 7500.0].map(span);
         assert_eq!(durations, ["0s", "59s", "1m 01s", "59m 59s", "2h 05m"]);
         assert_eq!([850.0, 51_234.0, 3.14e6].map(speed), ["850 tok/s", "51.2k tok/s", "3.1M tok/s"]);
     }
@@ -135,7 +175,14 @@ mod tests {
         let failure = Failure::new(Cause::Crashed, "its process was killed by SIGABRT");
         let say = |event| line(&event, 3, 12).unwrap();
         assert_eq!(
-            say(Event::SweepStarted { sweep: "s".into(), results: "results/s".into(), runs: 12, finished: 5, dies: 2 }),
+            say(Event::SweepStarted {
+                sweep: "s".into(),
+                results: "results/s".into(),
+                runs: 12,
+                finished: 5,
+                failed: 0,
+                dies: 2
+            }),
             "s: 12 runs: 5 finished, 7 to do, on 2 dies; results in results/s"
         );
         assert_eq!(

@@ -10,7 +10,7 @@ use crate::run::{Outcome, Row, RunId};
 use crate::settings::Settings;
 
 /// Raised whenever a message changes; both sides must have the same.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Exit status of a worker whose die was lost: its controller does not use the die any more.
 pub const DIE_LOST: u8 = 4;
@@ -161,6 +161,13 @@ pub enum FromWorker {
         place: Place,
         /// Last step that it holds.
         step: u64,
+    },
+    /// There was no room for a checkpoint; training goes on.
+    NotSaved {
+        /// The attempt.
+        place: Place,
+        /// What could not be written, and why.
+        message: String,
     },
     /// The attempt is over and its lane is free. Exactly once for each assignment.
     Ended {

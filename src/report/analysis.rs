@@ -1,5 +1,6 @@
 //! From the states of runs to configurations with their values.
 
+use super::devices::Kinds;
 use super::metric::{test_value_of, value_of};
 use super::verdict::{Verdict, verdict};
 use crate::plan::{Configuration, Metric, Plan};
@@ -119,7 +120,8 @@ pub fn analyse(plan: &Plan, loaded: &Loaded) -> Analysis {
         ConfigurationResults { seeds: seeds.collect() }
     };
     let configurations: Vec<_> = plan.configurations.iter().map(gather).collect();
-    let verdict = verdict(plan, &configurations);
+    let mut verdict = verdict(plan, &configurations);
+    verdict.notes.extend(Kinds::of(plan, loaded).notes(plan, &verdict));
     Analysis { configurations, verdict, strangers: loaded.strangers.clone(), warnings: loaded.warnings.clone() }
 }
 

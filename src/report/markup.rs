@@ -3,7 +3,7 @@
 use super::analysis::Analysis;
 use super::closing::{best_first, difference, mean_text};
 use super::metric::{metric_name, test_name};
-use super::wording::{label, value_text};
+use super::wording::{direction, label, value_text};
 use crate::plan::Plan;
 
 /// A language of tables.
@@ -23,39 +23,60 @@ impl Markup {
             Self::Latex => "&%$#_{}",
         };
         let mut out = String::new();
-        for c in text.chars() {
+        let mut before = ' ';
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            let negative = c == '-' && !before.is_alphanumeric() && chars.peek().is_some_and(char::is_ascii_digit);
             match (self, c) {
+                (Self::Latex, '-') if negative => out.push_str("$-$"),
                 (Self::Latex, '\\') => out.push_str("\\textbackslash{}"),
                 (Self::Latex, '~') => out.push_str("\\textasciitilde{}"),
                 (Self::Latex, '^') => out.push_str("\\textasciicircum{}"),
                 (Self::Latex, '<') => out.push_str("\\textless{}"),
                 (Self::Latex, '>') => out.push_str("\\textgreater{}"),
+                (Self::Latex, '|') => out.push_str("\\textbar{}"),
                 (Self::Latex, '±') => out.push_str("$\\pm$"),
                 (_, '\n' | '\r') => out.push(' '),
                 (_, c) if special.contains(c) => out.extend(['\\', c]),
                 (_, c) => out.push(c),
             }
+            before = c;
         }
         out
     }
 
+    /// A table with its first column to the left and the others to the right, the columns aligned in the text too.
     fn table(self, rows: &[Vec<String>]) -> String {
+        let escaped: Vec<Vec<String>> =
+            rows.iter().map(|row| row.iter().map(|cell| self.escaped(cell)).collect()).collect();
         let columns = rows[0].len();
-        let line = |row: &Vec<String>| row.iter().map(|cell| self.escaped(cell)).collect::<Vec<_>>();
+        let width = |column: usize| escaped.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3);
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let line = |row: &Vec<String>, between: &str| {
+            let cells = row.iter().zip(&widths).enumerate().map(|(i, (cell, width))| match i {
+                0 => format!("{cell:<width$}"),
+                _ => format!("{cell:>width$}"),
+            });
+            cells.collect::<Vec<_>>().join(between)
+        };
         let mut text = String::new();
         match self {
             Self::Markdown => {
-                for (i, row) in rows.iter().enumerate() {
-                    text += &format!("| {} |\n", line(row).join(" | "));
+                for (i, row) in escaped.iter().enumerate() {
+                    text += &format!("| {} |\n", line(row, " | "));
                     if i == 0 {
-                        text += &format!("|---|{}\n", "--:|".repeat(columns - 1));
+                        let rule = |(i, width): (usize, &usize)| match i {
+                            0 => format!("{}|", "-".repeat(width + 2)),
+                            _ => format!("{}:|", "-".repeat(width + 1)),
+                        };
+                        text += &format!("|{}\n", widths.iter().enumerate().map(rule).collect::<String>());
                     }
                 }
             }
             Self::Latex => {
                 text += &format!("\\begin{{tabular}}{{l{}}}\n\\toprule\n", "r".repeat(columns - 1));
-                for (i, row) in rows.iter().enumerate() {
-                    text += &format!("{} \\\\\n", line(row).join(" & "));
+                for (i, row) in escaped.iter().enumerate() {
+                    text += &format!("{} \\\\\n", line(row, " & "));
                     if i == 0 {
                         text += "\\midrule\n";
                     }
@@ -88,6 +109,13 @@ pub fn summary_text(plan: &Plan, analysis: &Analysis, markup: Markup) -> String 
         ]);
     }
     let mut text = markup.table(&rows);
+    let legend = format!(
+        "{}: mean over the seeds that finished ± half of its 95% t interval, {}; n: seeds finished of planned; difference: \
+         from the baseline's best, paired by seed; p: sign-flip, not corrected.",
+        metric_name(metric),
+        direction(plan)
+    );
+    text += &format!("\n{}\n", markup.escaped(&legend));
     text += &format!("\n{}\n", markup.escaped(&analysis.verdict.sentence));
     for note in &analysis.verdict.notes {
         text += &format!("\n{}\n", markup.escaped(&format!("Note: {note}.")));

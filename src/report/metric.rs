@@ -32,7 +32,7 @@ pub fn better(metric: Metric) -> Better {
 }
 
 /// The metric of a run that finished; `None` of one that did not, or that logged no such value.
-pub(super) fn value_of(outcome: &Outcome, metric: Metric) -> Option<f64> {
+pub fn value_of(outcome: &Outcome, metric: Metric) -> Option<f64> {
     let Ending::Finished(finals) = &outcome.ending else {
         return None;
     };

@@ -7,11 +7,13 @@ mod closing;
 mod columns;
 mod comparisons;
 mod curves;
+mod devices;
 mod diff;
 mod grid;
 mod html;
 mod markup;
 mod metric;
+mod plots;
 mod runs;
 mod summary;
 mod tables;
@@ -22,9 +24,10 @@ pub use analysis::{Analysis, ConfigurationResults, SeedResult, SeedState, analys
 pub use closing::closing_text;
 pub use columns::VOLATILE;
 pub use diff::{DiffError, Difference, Differences, compare_paths};
-pub use html::write_report;
+pub use html::{Running, write_report};
 pub use markup::{Markup, summary_text};
-pub use metric::{better, metric_name, test_name};
+pub use metric::{better, metric_name, test_name, value_of};
+pub use plots::write_plots;
 pub use tables::write_tables;
 pub use verdict::{ArmVerdict, Comparison, Finding, Split, Verdict, verdict};
 

@@ -17,6 +17,12 @@ pub(super) fn label(configuration: &Configuration) -> String {
     label
 }
 
+/// A configuration's name where its arm is named already: its axes, or the arm if it has none.
+pub(super) fn short_label(configuration: &Configuration) -> String {
+    let axes: Vec<String> = configuration.axes.iter().map(|a| format!("{}={}", a.axis, a.value)).collect();
+    if axes.is_empty() { configuration.arm.clone() } else { axes.join(" ") }
+}
+
 /// A configuration's name within a sentence: `sr4 (lr=0.001, target_step=0.003)`.
 fn in_brackets(configuration: &Configuration) -> String {
     let axes: Vec<String> = configuration.axes.iter().map(|a| format!("{}={}", a.axis, a.value)).collect();

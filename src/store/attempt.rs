@@ -189,6 +189,7 @@ pub(super) fn last_failure(paths: &RunPaths) -> Result<Option<(u32, AttemptFailu
         cause: "unknown".to_owned(),
         message: format!("failure.json cannot be read: {error}"),
         ended: String::new(),
+        for_good: false,
     });
     Ok(Some((number, failure)))
 }

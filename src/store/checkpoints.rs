@@ -49,15 +49,20 @@ pub fn earlier_checkpoints(attempt: &Path) -> Result<Vec<PathBuf>, StoreError> {
 impl Results {
     /// Removes the checkpoints of all attempts at a run, and what killed processes left half-written beside them.
     pub(super) fn remove_checkpoints(&self, run: &PlannedRun) -> Result<(), StoreError> {
-        for (_, folder) in attempts(self.run_paths(run).dir())? {
-            for (name, path) in entries(&folder)? {
-                if steps_of(&name).is_some() || durable::is_temporary(&name) {
-                    durable::remove_if_there(&path)?;
-                }
+        remove_checkpoints_in(self.run_paths(run).dir())
+    }
+}
+
+/// The same in the run's folder `run`.
+pub(super) fn remove_checkpoints_in(run: &Path) -> Result<(), StoreError> {
+    for (_, folder) in attempts(run)? {
+        for (name, path) in entries(&folder)? {
+            if steps_of(&name).is_some() || durable::is_temporary(&name) {
+                durable::remove_if_there(&path)?;
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Numbers and folders of a run's attempts.

@@ -97,6 +97,23 @@ pub(crate) fn remove_if_there(path: &Path) -> Result<(), StoreError> {
     }
 }
 
+/// Finds out whether there is room for so many bytes in a folder, by writing them.
+pub(crate) fn room_for(folder: &Path, bytes: u64) -> Result<(), StoreError> {
+    let target = folder.join("room");
+    let mut file = NewFile::create(&target)?;
+    // A file system that compresses must not take them for nothing.
+    let mut noise = blake3::Hasher::new().finalize_xof();
+    let mut chunk = vec![0; 1 << 16];
+    let mut left = bytes;
+    while left > 0 {
+        noise.fill(&mut chunk);
+        let length = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.len());
+        file.write(&chunk[..length])?;
+        left -= length as u64;
+    }
+    file.flush()
+}
+
 /// Whether a name is that of a temporary file.
 pub(crate) fn is_temporary(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(TEMPORARY)
@@ -134,6 +151,12 @@ impl NewFile {
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         self.file.write_all(bytes).context(&writing(bytes.len()), &self.target)
+    }
+
+    /// Has all that was written so far on disk.
+    pub(crate) fn flush(&mut self) -> Result<(), StoreError> {
+        let written = self.file.flush().and_then(|()| self.file.get_ref().file.sync_all());
+        written.context("flush", &self.target)
     }
 
     pub(crate) fn finish(self) -> Result<(), StoreError> {

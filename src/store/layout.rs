@@ -9,8 +9,12 @@ pub const TABLES: [&str; 4] = ["comparison.csv", "summary.csv", "comparisons.csv
 
 /// Prefix of the controller's lock, which a number follows.
 pub(super) const LOCK_PREFIX: &str = "controller.";
+/// Prefix of a lease, which a number follows.
+const LEASE_PREFIX: &str = "lease.";
+/// Ending of a controller's beat.
+const BEAT_SUFFIX: &str = ".beat";
 /// Names at the top of a results folder that is still being made.
-pub(super) const FIRST_NAMES: [&str; 3] = ["sweep.toml", "runs", "events"];
+pub(super) const FIRST_NAMES: [&str; 4] = ["sweep.toml", "runs", "events", "controllers"];
 
 /// A results folder's paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,9 +53,29 @@ impl Layout {
         self.dir.join("events")
     }
 
+    /// The folder of the controllers' beats.
+    pub fn controllers(&self) -> PathBuf {
+        self.dir.join("controllers")
+    }
+
+    /// Where the controller of this name beats.
+    pub fn beat(&self, controller: &str) -> PathBuf {
+        self.controllers().join(format!("{controller}{BEAT_SUFFIX}"))
+    }
+
+    /// The events of the controller of this name.
+    pub fn journal(&self, controller: &str) -> PathBuf {
+        self.events().join(format!("{controller}.jsonl"))
+    }
+
     /// The report for the browser.
     pub fn report(&self) -> PathBuf {
         self.dir.join("report.html")
+    }
+
+    /// The plots as files.
+    pub fn plots(&self) -> PathBuf {
+        self.dir.join("plots")
     }
 
     /// A table, by its name in [`TABLES`].
@@ -107,6 +131,11 @@ impl RunPaths {
         self.dir.join(format!("attempt-{number}"))
     }
 
+    /// A lease on the run.
+    pub fn lease(&self, number: u64) -> PathBuf {
+        self.dir.join(format!("{LEASE_PREFIX}{number}"))
+    }
+
     /// Where files that do not hold together are put.
     pub(super) fn damaged(&self, number: u32) -> PathBuf {
         self.dir.join(format!("damaged-{number}"))
@@ -116,6 +145,17 @@ impl RunPaths {
 /// The number of an attempt's folder, if the name is one's.
 pub(super) fn attempt_number(name: &str) -> Option<u32> {
     name.strip_prefix("attempt-")?.parse().ok()
+}
+
+/// The number of a lease, if the name is exactly that of one.
+pub(super) fn lease_number(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix(LEASE_PREFIX)?;
+    digits.parse().ok().filter(|number: &u64| number.to_string() == digits)
+}
+
+/// The controller whose beat has this name.
+pub(super) fn controller_of_beat(name: &str) -> Option<&str> {
+    name.strip_suffix(BEAT_SUFFIX).filter(|name| !name.is_empty() && !name.starts_with('.'))
 }
 
 /// The id at the end of a run folder's name, `...-<id>`.

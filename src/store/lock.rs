@@ -9,83 +9,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 use super::durable;
 use super::error::{Context, StoreError};
+use super::holder::Holder;
 use super::layout::LOCK_PREFIX;
 
 /// More takeovers than this in a row mean that something else is wrong.
 const TRIES: u32 = 16;
-
-/// A process, told apart from all others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Holder {
-    host: String,
-    machine: String,
-    boot: String,
-    pid_namespace: String,
-    pid: u32,
-    /// In clock ticks since the boot.
-    start: u64,
-}
-
-impl Holder {
-    fn this_process() -> Self {
-        let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-        let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-        let pid = std::process::id();
-        Self {
-            host: host_name(),
-            machine: line("/etc/machine-id"),
-            boot: line("/proc/sys/kernel/random/boot_id"),
-            pid_namespace: namespace.to_string_lossy().into_owned(),
-            pid,
-            start: process_start(pid).unwrap_or(0),
-        }
-    }
-
-    fn is_provably_dead(&self, here: &Self) -> bool {
-        if self.boot.is_empty() || here.boot.is_empty() {
-            return false;
-        }
-        if self.boot != here.boot {
-            return !here.machine.is_empty() && self.machine == here.machine && self.host == here.host;
-        }
-        self.pid_namespace == here.pid_namespace && !self.is_running()
-    }
-
-    fn is_running(&self) -> bool {
-        let Some(pid) = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw) else {
-            return false;
-        };
-        if rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
-            return false;
-        }
-        // A start time that cannot be read proves nothing.
-        process_start(self.pid).is_none_or(|start| start == self.start)
-    }
-
-    fn text(&self) -> String {
-        format!("process {} on {}", self.pid, self.host)
-    }
-}
-
-/// The name of this host.
-pub fn host_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-/// When a process started, in clock ticks since the boot; 0 for one that has ended and is not yet waited for.
-fn process_start(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is a name in brackets that may hold anything.
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-    if matches!(fields.next()?, "Z" | "X") {
-        return Some(0);
-    }
-    fields.nth(18)?.parse().ok()
-}
 
 /// The folder is this controller's until this is dropped.
 #[derive(Debug)]
@@ -149,7 +79,7 @@ impl Drop for Lock {
 }
 
 fn held(dir: &Path, holder: &Holder, lock: &Path) -> StoreError {
-    StoreError::Held { dir: dir.to_owned(), holder: holder.text(), lock: lock.to_owned() }
+    StoreError::Held { dir: dir.to_owned(), holder: holder.to_string(), lock: lock.to_owned() }
 }
 
 /// The locks of a folder by ascending number.
@@ -197,14 +127,6 @@ mod tests {
         fs::write(dir.join(format!("controller.{number}")), to_json(holder)).unwrap();
     }
 
-    /// A process that has ended and been waited for.
-    fn dead() -> Holder {
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        let pid = child.id();
-        child.wait().unwrap();
-        Holder { pid, start: 1, ..Holder::this_process() }
-    }
-
     #[test]
     fn the_second_is_told_who_has_the_folder() {
         let folder = tempfile::tempdir().unwrap();
@@ -214,7 +136,7 @@ mod tests {
         let want = format!(
             "{dir} is in use by process {} on {}; wait for it to end or, if you know that it is gone, remove {dir}/controller.1",
             std::process::id(),
-            host_name()
+            crate::store::host_name()
         );
         assert_eq!(error, want);
         drop(lock);
@@ -225,53 +147,17 @@ mod tests {
     #[test]
     fn a_dead_holder_is_followed() {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), 3, &dead());
+        write(folder.path(), 3, &Holder::dead());
         let lock = Lock::take(folder.path()).unwrap();
         assert_eq!(lock.path, folder.path().join("controller.4"));
         assert!(!folder.path().join("controller.3").exists());
     }
 
     #[test]
-    fn a_process_number_that_was_given_anew_is_dead() {
-        let here = Holder::this_process();
-        let earlier = Holder { start: here.start - 1, ..here.clone() };
-        assert!(earlier.is_provably_dead(&here));
-        assert!(!here.is_provably_dead(&here));
-    }
-
-    #[test]
-    fn a_process_that_ended_and_is_not_waited_for_is_dead() {
-        let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
-        let here = Holder::this_process();
-        let pid = child.id();
-        let holder = Holder { pid, start: process_start(pid).unwrap(), ..here.clone() };
-        assert!(!holder.is_provably_dead(&here));
-        drop(child.stdin.take());
-        // Waits for the end and leaves the process to be waited for.
-        let pid = rustix::process::Pid::from_child(&child);
-        let options = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
-        rustix::process::waitid(rustix::process::WaitId::Pid(pid), options).unwrap();
-        assert!(holder.is_provably_dead(&here));
-        child.wait().unwrap();
-    }
-
-    #[test]
-    fn what_cannot_be_seen_is_not_dead() {
-        let here = Holder::this_process();
-        let elsewhere = Holder { boot: "another".into(), host: "other".into(), ..dead() };
-        assert!(!elsewhere.is_provably_dead(&here));
-        let hidden = Holder { pid_namespace: "pid:[1]".into(), ..dead() };
-        assert!(!hidden.is_provably_dead(&here));
-        let before = Holder { boot: "before".into(), machine: "m".into(), ..dead() };
-        let here = Holder { machine: "m".into(), ..here };
-        assert!(before.is_provably_dead(&here), "this machine has been booted since");
-    }
-
-    #[test]
     fn of_many_that_find_a_dead_holder_one_gets_the_folder() {
         for _ in 0..20 {
             let folder = tempfile::tempdir().unwrap();
-            write(folder.path(), 1, &dead());
+            write(folder.path(), 1, &Holder::dead());
             let barrier = std::sync::Barrier::new(8);
             let locks: Vec<_> = std::thread::scope(|scope| {
                 let take = || {

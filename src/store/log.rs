@@ -1,6 +1,7 @@
 //! A run's log as a CSV file: one row for each logged step.
 
 use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -187,6 +188,24 @@ pub fn read_log(path: &Path) -> Result<ReadLog, StoreError> {
     Ok(ReadLog { rows, warning })
 }
 
+/// The last whole row of a log that may still be written to; `None` where there is no log or no row.
+pub(super) fn last_row(path: &Path) -> Result<Option<Row>, StoreError> {
+    /// More than two rows take.
+    const TAIL: u64 = 4096;
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).context("open", path),
+    };
+    let length = file.metadata().context("read", path)?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).context("read", path)?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes).context("read", path)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    Ok(whole.lines().next_back().and_then(|line| parse_row(line).ok()))
+}
+
 fn parse_row(line: &str) -> Result<Row, String> {
     let cells: Vec<&str> = line.split(',').collect();
     if cells.len() != COLUMNS {
@@ -275,6 +294,22 @@ mod tests {
             }),
             timing: Timing { step_sec: 0.024_96, tok_per_sec: 20_512.82, elapsed_sec: 1.004, eta_sec: 0.0 },
         }
+    }
+
+    #[test]
+    fn the_last_whole_row_of_a_log_in_the_making_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.csv");
+        assert_eq!(last_row(&path).unwrap(), None);
+        let mut writer = LogWriter::create(&path).unwrap();
+        assert_eq!(last_row(&path).unwrap(), None);
+        for step in 0..100 {
+            writer.row(&crate::testing::row(step, 2.5, 1.0)).unwrap();
+        }
+        assert_eq!(last_row(&path).unwrap().unwrap().step, 99);
+        let bytes = fs::read(&path).unwrap();
+        fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
+        assert_eq!(last_row(&path).unwrap().unwrap().step, 98);
     }
 
     #[test]

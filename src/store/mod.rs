@@ -20,8 +20,12 @@ mod changes;
 mod checkpoints;
 mod durable;
 mod error;
+mod glance;
 mod history;
+mod holder;
+mod journal;
 mod layout;
+mod lease;
 mod load;
 mod lock;
 mod log;
@@ -34,15 +38,18 @@ pub use changes::PlanChange;
 pub use checkpoints::{checkpoint_file, earlier_checkpoints, final_weights};
 pub use error::StoreError;
 pub use history::measured_speed;
+pub use holder::{Holder, controller_name, host_name};
+pub use journal::{Journal, ReadJournal, Record, read_journals};
 pub use layout::{Layout, RunPaths, TABLES, id_of_folder};
+pub use lease::{ControllerView, LeaseState, LeaseTerms, LeaseView};
 pub use load::{Loaded, RunState};
-pub use lock::host_name;
 pub use log::{LOG_HEADER, LogMark, LogWriter, ReadLog, format_row, read_log};
 pub use record::{AttemptFailure, Execution, GpuState, RunFile, StoredResult};
 pub use results::{Opened, Results};
 pub use view::View;
 
 pub(crate) use durable::{NewFile, remove_if_there, replace, sync};
+pub(crate) use error::Context;
 pub(crate) use log::rows_of;
 
 #[cfg(test)]

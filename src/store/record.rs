@@ -82,8 +82,8 @@ impl StoredResult {
         }
     }
 
-    /// Reads result.json and holds it against its run and its log; the error says what does not fit.
-    pub(super) fn check(bytes: &[u8], id: RunId, log: Option<&[u8]>) -> Result<Self, String> {
+    /// Reads result.json and holds it against its run; the error says what does not fit.
+    pub(super) fn read(bytes: &[u8], id: RunId) -> Result<Self, String> {
         let result: Self = serde_json::from_slice(bytes).map_err(|e| format!("result.json cannot be read: {e}"))?;
         if result.format != FORMAT {
             return Err(format!("result.json has format {}, not {FORMAT}", result.format));
@@ -91,6 +91,12 @@ impl StoredResult {
         if result.run_id != id {
             return Err(format!("result.json is of run {}", result.run_id));
         }
+        Ok(result)
+    }
+
+    /// Reads result.json and holds it against its run and its log; the error says what does not fit.
+    pub(super) fn check(bytes: &[u8], id: RunId, log: Option<&[u8]>) -> Result<Self, String> {
+        let result = Self::read(bytes, id)?;
         let log = log.ok_or("log.csv is missing")?;
         if *blake3::hash(log).to_hex() != *result.log_digest {
             return Err("log.csv is not the one whose digest result.json holds".to_owned());
@@ -128,4 +134,7 @@ pub struct AttemptFailure {
     pub message: String,
     /// When, UTC, RFC 3339.
     pub ended: String,
+    /// Whether the run was given up with it.
+    #[serde(default)]
+    pub for_good: bool,
 }

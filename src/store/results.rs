@@ -8,9 +8,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::changes::{self, PlanChange};
+use super::checkpoints::remove_checkpoints_in;
 use super::durable;
 use super::error::{Context, StoreError};
-use super::layout::{FIRST_NAMES, Layout, id_of_folder};
+use super::layout::{FIRST_NAMES, Layout, RunPaths, id_of_folder};
 use super::lock::{self, Lock};
 use super::view::View;
 use crate::fault::{self, Moment};
@@ -70,7 +71,7 @@ impl Results {
         let old = read_plan(&layout, plan)?;
         let change = old.as_ref().map_or_else(PlanChange::default, |old| changes::compare(old, plan));
         durable::remove_stale(layout.dir())?;
-        remove_stale_of_runs(&layout)?;
+        remove_stale_of_runs(&layout, plan.options.keep_checkpoints)?;
         let view = View::of(layout.clone())?;
         write_if_changed(&layout.sweep_toml(), sweep_toml.as_bytes())?;
         write_if_changed(&layout.plan(), &to_json(plan, &layout.plan())?)?;
@@ -87,6 +88,14 @@ impl Results {
     /// Writes a table in place of the one that may be there.
     pub(crate) fn write_table(&self, name: &str, csv: &[u8]) -> Result<(), StoreError> {
         durable::replace(&self.layout().table(name), csv)
+    }
+
+    /// Finds out whether the folder has room for so many bytes.
+    ///
+    /// # Errors
+    /// It has not ([`StoreError::is_disk_full`]), or the system refuses otherwise.
+    pub fn room_for(&self, bytes: u64) -> Result<(), StoreError> {
+        durable::room_for(self.layout().dir(), bytes)
     }
 
     pub(super) fn corpus_digest(&self, data: &Data) -> Option<String> {
@@ -159,13 +168,18 @@ fn foreign_entry(dir: &Path) -> Result<Option<String>, StoreError> {
     Ok(foreign.into_iter().min())
 }
 
-/// Removes what killed processes left half-written in the runs' folders.
-fn remove_stale_of_runs(layout: &Layout) -> Result<(), StoreError> {
+/// Removes what killed processes left half-written in the runs' folders, and checkpoints of runs that have a result: whoever
+/// published it was killed before it could.
+fn remove_stale_of_runs(layout: &Layout, keep_checkpoints: bool) -> Result<(), StoreError> {
     let runs = layout.runs();
     for entry in fs::read_dir(&runs).context("read", &runs)? {
         let name = entry.context("read", &runs)?.file_name();
         if id_of_folder(&name.to_string_lossy()).is_some() {
-            durable::remove_stale(&runs.join(name))?;
+            let run = RunPaths::new(runs.join(name));
+            durable::remove_stale(run.dir())?;
+            if !keep_checkpoints && run.result().exists() {
+                remove_checkpoints_in(run.dir())?;
+            }
         }
     }
     Ok(())

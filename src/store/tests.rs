@@ -80,6 +80,30 @@ fn attempts_are_numbered_and_unused_ones_taken_back() {
 }
 
 #[test]
+fn checkpoints_that_a_killed_publication_left_go_at_the_next_start() {
+    let root = tempfile::tempdir().unwrap();
+    let mut plan = plan(&[("adamw", &[])], &[1, 2]);
+    let results = open(root.path(), &plan).results;
+    publish(&results, &plan.runs[0], &finished(2.0, None), 1.0);
+    let unfinished = results.begin_attempt(&plan.runs[1]).unwrap().folder;
+    let published = results.run_paths(&plan.runs[0]).attempt(1);
+    let leave = || {
+        for folder in [&published, &unfinished] {
+            fs::write(checkpoint_file(folder, 5), "").unwrap();
+        }
+    };
+    drop(results);
+    leave();
+    open(root.path(), &plan);
+    let left = || [&published, &unfinished].map(|folder| checkpoint_file(folder, 5).exists());
+    assert_eq!(left(), [false, true]);
+    leave();
+    plan.options.keep_checkpoints = true;
+    open(root.path(), &plan);
+    assert_eq!(left(), [true, true]);
+}
+
+#[test]
 fn the_first_publication_wins() {
     let root = tempfile::tempdir().unwrap();
     let plan = plan(&[("adamw", &[])], &[1]);
@@ -184,6 +208,7 @@ fn the_last_attempts_failure_is_the_runs_state() {
         cause: "crashed".to_owned(),
         message: "the worker ended by signal 9".to_owned(),
         ended: "2026-11-30T19:00:02Z".to_owned(),
+        for_good: true,
     };
     let attempt = results.begin_attempt(run).unwrap();
     results.record_failure(&attempt, &failure).unwrap();

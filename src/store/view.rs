@@ -53,6 +53,11 @@ impl View {
         self.layout.run(self.folders.get(&run.id).unwrap_or(&run.folder))
     }
 
+    /// Whether a run had a folder when this folder was opened.
+    pub fn is_begun(&self, run: &PlannedRun) -> bool {
+        self.folders.contains_key(&run.id)
+    }
+
     /// Names of the folders of runs, by id, that were there when the folder was opened.
     pub(super) fn folders(&self) -> &BTreeMap<RunId, String> {
         &self.folders
@@ -63,6 +68,26 @@ impl View {
     /// It is whole whoever else writes one at the same time, and nothing is read from it: no lock is needed.
     pub(crate) fn write_report(&self, html: &[u8]) -> Result<(), StoreError> {
         durable::replace(&self.layout.report(), html)
+    }
+
+    /// Writes files into plots/, each in place of the one that may be there, and removes those there that `stale` names.
+    pub(crate) fn write_plots(
+        &self,
+        files: &[(String, Vec<u8>)],
+        stale: impl Fn(&str) -> bool,
+    ) -> Result<(), StoreError> {
+        let folder = self.layout.plots();
+        fs::create_dir_all(&folder).context("create the folder", &folder)?;
+        for (name, bytes) in files {
+            durable::replace(&folder.join(name), bytes)?;
+        }
+        for entry in fs::read_dir(&folder).context("read", &folder)? {
+            let entry = entry.context("read", &folder)?;
+            if stale(&entry.file_name().to_string_lossy()) {
+                durable::remove_if_there(&entry.path())?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -13,7 +13,7 @@ const ARM_KEYS: [&str; 3] = ["name", "zip", "exclude"];
 /// Settings that are part of the format and that the trainer cannot do yet.
 pub(super) const NOT_BUILT: [&str; 1] = ["profile"];
 /// Keys of `[run]` that might be taken for settings.
-const RUN_ONLY: [&str; 2] = ["checkpoint_every", "keep_checkpoints"];
+const RUN_ONLY: [&str; 3] = ["checkpoint_every", "keep_checkpoints", "report_every"];
 
 impl<'i> Reader<'i> {
     /// Reads `[base]`.

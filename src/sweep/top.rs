@@ -20,7 +20,10 @@ const TABLES_NOT_BUILT: [(&str, &str); 3] = [
 ];
 const SEEDS: &str = "a list such as [1, 2, 3], or { first = 1234, count = 8 }";
 /// Keys of `[run]`.
-const RUN_KEYS: [&str; 4] = ["attempts", "checkpoint_every", "keep_checkpoints", "lanes"];
+const RUN_KEYS: [&str; 5] = ["attempts", "checkpoint_every", "keep_checkpoints", "lanes", "report_every"];
+const REPORT_EVERY: &str = "a time of at least 100 ms, such as \"30s\" or \"5m\"";
+/// The least of `report_every`, in milliseconds.
+const LEAST_REPORT_EVERY: u64 = 100;
 const EVERY: &str = "a number of steps from 1 up, or a time such as \"60s\" or \"5m\"";
 /// More seeds than this are taken for a mistake.
 const MOST_SEEDS: u64 = 100_000;
@@ -248,6 +251,7 @@ impl<'i> Reader<'i> {
                     Some(keep) => options.keep_checkpoints = keep,
                     None => self.wrong_type("`keep_checkpoints`", value, "true or false"),
                 },
+                "report_every" => options.report_every = self.report_every(value),
                 "retries" => {
                     let fault = Fault::at(key.span(), "unknown key `retries` in [run]").label("not known here");
                     self.fault(fault.help("`attempts` counts the first try too: `attempts = 3` is two retries"));
@@ -269,6 +273,21 @@ impl<'i> Reader<'i> {
         let count =
             self.whole("`lanes`", item, 1..=u64::from(MOST_LANES), "`\"auto\"` or a whole number from 1 to 4096")?;
         u32::try_from(count).ok().map(LanesAsked::Count)
+    }
+
+    fn report_every(&mut self, item: &Item<'i>) -> Option<u64> {
+        let Some(text) = item.get_ref().as_str() else {
+            self.wrong_type("`report_every`", item, REPORT_EVERY);
+            return None;
+        };
+        let time = crate::duration::parse(text).map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let why = match time {
+            Ok(ms) if ms >= LEAST_REPORT_EVERY => return Some(ms),
+            Ok(_) => "`report_every` is out of range".to_owned(),
+            Err(why) => format!("`report_every`: {why}"),
+        };
+        self.fault(Fault::at(item.span(), why).label(format!("must be {REPORT_EVERY}")));
+        None
     }
 
     fn checkpoint_every(&mut self, item: &Item<'i>) -> Option<CheckpointEvery> {

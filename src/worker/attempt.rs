@@ -13,7 +13,7 @@ use super::train::Trainer;
 use crate::event::{Cause, Failure, Phase};
 use crate::protocol::{Assignment, End, FromWorker, Place};
 use crate::run::{Ending, Outcome, Row};
-use crate::store::{LogWriter, StoreError};
+use crate::store::{Context, LogWriter, StoreError};
 use crate::trainer::Progress;
 
 /// An attempt in hand. Sends its one `ended`, whichever way it is left.
@@ -179,8 +179,7 @@ pub(super) fn worker_log(assignment: &Assignment) -> PathBuf {
 
 /// Opens an attempt's `worker.log`.
 pub(super) fn open_worker_log(path: &std::path::Path) -> Result<std::fs::File, Failure> {
-    let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.map_err(|error| Failure::new(Cause::Disk, format!("{} cannot be opened: {error}", path.display())))
+    OpenOptions::new().append(true).create(true).open(path).context("open", path).map_err(disk)
 }
 
 fn note(path: &std::path::Path, lines: &[String]) -> Result<(), Failure> {
@@ -193,7 +192,7 @@ fn note(path: &std::path::Path, lines: &[String]) -> Result<(), Failure> {
 }
 
 pub(super) fn disk(error: StoreError) -> Failure {
-    Failure::new(Cause::Disk, error.full_text())
+    Failure::new(if error.is_disk_full() { Cause::DiskFull } else { Cause::Disk }, error.full_text())
 }
 
 pub(super) fn panic_message(payload: &(dyn Any + Send)) -> String {

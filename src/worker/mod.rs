@@ -51,6 +51,9 @@ pub enum WorkerError {
     /// It could not tie itself to its parent and its cores.
     #[error(transparent)]
     Bind(#[from] BindError),
+    /// The signals that stop a sweep cannot be taken.
+    #[error("signals cannot be taken")]
+    Signals(#[source] std::io::Error),
     /// Its standard descriptors could not be taken over.
     #[error("the standard descriptors cannot be taken over")]
     Descriptors(#[source] std::io::Error),
@@ -88,6 +91,7 @@ pub fn serve<T: Trainer>(
     make: impl FnOnce(&Arc<Link>) -> Result<T, Failure>,
 ) -> Result<(), WorkerError> {
     bind::to_parent(options.parent)?;
+    leave_signals_to_the_controller().map_err(WorkerError::Signals)?;
     let (link, input, errors) = link::take_over().map_err(WorkerError::Descriptors)?;
     let link = Arc::new(link);
     let cores = bind::to_cores(&options.cores)?;
@@ -112,6 +116,16 @@ pub fn serve<T: Trainer>(
         .spawn(move || read(input, &orders))
         .map_err(WorkerError::Thread)?;
     Work::new(&link, &heart, &errors, &inbox, trainer).run()
+}
+
+/// What stops a sweep is often sent to all of its processes, by Slurm or a service manager. It is the controller's to act
+/// on: it has the runs saved, and workers leave when it says so or is gone.
+fn leave_signals_to_the_controller() -> std::io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2] {
+        signal_hook::flag::register(signal, Arc::default())?;
+    }
+    Ok(())
 }
 
 /// An order, or what came in its place.

@@ -104,8 +104,8 @@ impl<'a> Saving<'a> {
     /// After a step: tells of what has been written meanwhile. Whether the run is to be saved now.
     pub(super) fn stepped(&mut self, steps: u64) -> Result<bool, Failure> {
         self.steps = steps;
-        let written = self.saver.written().map_err(failure)?;
-        self.tell(written);
+        let written = self.saver.written();
+        self.tell(written)?;
         // A disk that is slower than training gets fewer checkpoints, and training does not wait for it.
         Ok(self.is_due() && self.saver.is_idle())
     }
@@ -121,8 +121,8 @@ impl<'a> Saving<'a> {
 
     /// Begins to write a checkpoint.
     pub(super) fn save(&mut self, snapshot: Snapshot, log: &LogWriter) -> Result<(), Failure> {
-        let written = self.saver.save(snapshot, log).map_err(failure)?;
-        self.tell(written);
+        let written = self.saver.save(snapshot, log);
+        self.tell(written)?;
         self.saved = self.steps;
         self.saved_at = Instant::now();
         Ok(())
@@ -140,20 +140,34 @@ impl<'a> Saving<'a> {
 
     /// Waits for what is being written.
     pub(super) fn wait(&mut self) -> Result<(), Failure> {
-        let written = self.saver.wait().map_err(failure)?;
-        self.tell(written);
-        Ok(())
+        let written = self.saver.wait();
+        self.tell(written)
     }
 
-    fn tell(&self, written: Option<u64>) {
-        if let Some(step) = written.and_then(|steps| steps.checked_sub(1)) {
-            self.link.tell(&FromWorker::Checkpointed { place: self.place, step });
+    /// Tells what became of a checkpoint. One that there was no room for costs the run nothing but that: the one before
+    /// is still there, and the next is written when it is due.
+    fn tell(&self, written: Result<Option<u64>, CheckpointError>) -> Result<(), Failure> {
+        let place = self.place;
+        match written.map_err(failure) {
+            Ok(written) => {
+                if let Some(step) = written.and_then(|steps| steps.checked_sub(1)) {
+                    self.link.tell(&FromWorker::Checkpointed { place, step });
+                }
+                Ok(())
+            }
+            Err(failure) if failure.cause == Cause::DiskFull => {
+                eprintln!("diesweep worker: a checkpoint is missing: {}", failure.message);
+                self.link.tell(&FromWorker::NotSaved { place, message: failure.message });
+                Ok(())
+            }
+            Err(failure) => Err(failure),
         }
     }
 }
 
 fn failure(error: CheckpointError) -> Failure {
     let cause = match &error {
+        CheckpointError::Store(error) if error.is_disk_full() => Cause::DiskFull,
         CheckpointError::Store(_) => Cause::Disk,
         CheckpointError::Thread(_) => Cause::OutOfMemory,
         CheckpointError::Damaged { .. }

@@ -71,9 +71,13 @@ fn a_bug_fails_its_run_alone_and_is_not_tried_again() {
     ended.assert_code(1).assert_says("FAILED after 1 attempt: sr4 seed=2: bug: the trainer panicked: index 7");
     ended.assert_says("1 run failed; to try again: ");
     assert_eq!(sweep.attempts().len(), 6);
-    // A failed run is no result: the same command tries again.
-    let args = sweep.script(0, &json!([]));
-    sweep.run(&args).assert_code(0).assert_says("6 runs: 5 finished, 1 to do");
+    // The same command leaves it alone; what was wrong may be mended, and then it is asked for.
+    let mut args = sweep.script(0, &json!([]));
+    let ended = sweep.run(&args);
+    ended.assert_code(1).assert_says("6 runs: 5 finished, 1 given up, 0 to do");
+    ended.assert_says("1 run given up earlier, the last one because of bug: the trainer panicked: index 7");
+    args.push("--retry-failed".into());
+    sweep.run(&args).assert_code(0).assert_says("1 run given up earlier: trying again\n");
     sweep.assert_same_tables(&undisturbed(10));
 }
 
@@ -85,6 +89,44 @@ fn attempts_are_counted_and_come_to_an_end() {
     let ended = sweep.run(&args);
     ended.assert_code(1).assert_says("FAILED after 3 attempts: sr4 seed=2: crashed: its process ended with status 7");
     assert_eq!(sweep.attempts().len(), 5 + 3);
+}
+
+#[test]
+fn the_first_failure_can_stop_the_sweep() {
+    watchdog();
+    let sweep = Sweep::new(400);
+    let mut args = sweep.script(5, &json!([{ "folder": "sr4_s1", "step": 3, "deed": { "panic": "no" } }]));
+    args.push("--fail-fast".into());
+    let ended = sweep.run(&args);
+    ended.assert_code(1).assert_says("error: sr4 seed=1 failed for good: bug: the trainer panicked: no");
+    ended.assert_says("5 runs left; to go on: ");
+}
+
+#[test]
+fn a_time_limit_stops_in_time_and_says_how_to_go_on() {
+    watchdog();
+    let sweep = Sweep::new(40_000);
+    let limited = ["--time-limit", "3s", "--stop-grace", "1500ms"].map(str::to_owned);
+    let args = [sweep.script(5, &json!([])), limited.to_vec()].concat();
+    let began = std::time::Instant::now();
+    let ended = sweep.run(&args);
+    ended.assert_code(75).assert_says("the time limit of 3s is near: stopping after the steps in hand");
+    ended.assert_says("6 runs left; to go on: ");
+    assert!(began.elapsed() >= Duration::from_millis(1500));
+    let args = [sweep.script(5, &json!([])), vec!["--time-limit".into(), "20s".into()]].concat();
+    sweep.run(&args).assert_code(2).assert_says("--time-limit must be longer than --stop-grace");
+}
+
+#[test]
+fn a_full_disk_is_waited_for() {
+    watchdog();
+    let sweep = Sweep::new(10);
+    let full = "cannot write 80 bytes to x/log.csv: no space left";
+    let args = sweep.script(0, &rule(&json!({ "fail": ["disk_full", full] })));
+    let ended = sweep.run(&[args, vec!["--disk-wait".into(), "8s".into()]].concat());
+    ended.assert_code(0).assert_says(&format!("the disk is full: {full}; waiting up to 8s for "));
+    ended.assert_says("there is room again after ");
+    sweep.assert_same_tables(&undisturbed(10));
 }
 
 #[test]

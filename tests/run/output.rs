@@ -143,3 +143,71 @@ fn a_comparison_that_cannot_be_printed_is_told_but_for_a_reader_that_left() {
     let left = sweep.command::<&str>(&[]).stdout(writer).output().unwrap();
     assert_eq!(left.status.code(), Some(0));
 }
+
+#[test]
+fn the_report_is_made_anew_while_the_sweep_is_at_work() {
+    watchdog();
+    let sweep = Sweep::new(6);
+    // The last runs stand still until the sweep is stopped.
+    let mut args = sweep.script(0, &json!([{ "folder": "_s3", "attempt": 1, "step": 2, "deed": "hang" }]));
+    args.extend(["--report-every", "100ms", "--stop-grace", "1s"].map(str::to_owned));
+    let mut running = sweep.start(&args);
+    for _ in 0..4 {
+        running.until(|event| event["event"] == "run_finished");
+    }
+    let report = sweep.results().join("report.html");
+    let told = "<strong>Still running.</strong> <span>4 of 6 runs have ended (67%), as of ";
+    while !std::fs::read_to_string(&report).is_ok_and(|html| html.contains(told)) {
+        // Nothing tells of a new file; the watchdog ends a wait in vain.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    running.signal(Signal::INT);
+    running.end().0.assert_code(130);
+    let html = std::fs::read_to_string(&report).unwrap();
+    assert!(!html.contains("Still running."), "the last report is of a sweep that stopped");
+    assert!(html.contains("4 of 6 runs finished, 2 not run yet"), "{html}");
+}
+
+#[test]
+fn a_time_between_reports_must_be_one() {
+    watchdog();
+    let sweep = Sweep::new(4);
+    let ended = sweep.run(&["--report-every", "1ms"]);
+    ended.assert_code(2).assert_says("must be at least 100 ms");
+    sweep.write(4, "[run]\nreport_every = \"often\"\n");
+    let ended = sweep.run::<&str>(&[]);
+    ended.assert_code(2).assert_says("`report_every`: `often` is not a unit of time: use ms, s, m or h");
+}
+
+#[test]
+fn a_report_is_made_again_from_the_folder() {
+    watchdog();
+    let sweep = Sweep::new(4);
+    sweep.run(&["--quiet"]).assert_code(0);
+    let report = |args: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_diesweep"));
+        command.arg("report").args(args).current_dir(sweep.path()).output().unwrap()
+    };
+    let file = sweep.results().join("report.html");
+    let plot = sweep.results().join("plots/learning-val_bpb.png");
+    let (before, picture) = (std::fs::read(&file).unwrap(), std::fs::read(&plot).unwrap());
+    std::fs::remove_file(&file).unwrap();
+    std::fs::remove_file(&plot).unwrap();
+    let output = report(&["results/t"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("report.html\n"), "{output:?}");
+    assert!(before == std::fs::read(&file).unwrap() && picture == std::fs::read(&plot).unwrap(), "the same bytes");
+    let latex = String::from_utf8(report(&["results/t", "--latex"]).stdout).unwrap();
+    assert!(latex.starts_with("\\begin{tabular}{lrrrrrrr}\n\\toprule\nconfiguration &"), "{latex}");
+    let markdown = String::from_utf8(report(&["results/t", "--markdown"]).stdout).unwrap();
+    assert!(markdown.starts_with("| configuration |"), "{markdown}");
+    let refused = |args: &[&str], code, says: &str| {
+        let output = report(args);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(code) && stderr.contains(says), "{stderr}");
+        assert!(output.stdout.is_empty());
+    };
+    refused(&["results/t", "--latex", "--markdown"], 2, "cannot be used with");
+    refused(&["nowhere"], 1, "error: ");
+    refused(&["."], 1, "error: ");
+}

@@ -8,6 +8,7 @@ pub mod context;
 pub mod engine;
 pub mod gradients;
 pub mod loss;
+pub mod memory;
 pub mod product;
 pub mod recurrence;
 pub mod rows;

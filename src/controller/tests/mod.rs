@@ -1,6 +1,7 @@
 //! Orders of events that matter, with no process and no disk: a stage on which a test plays the world.
 
 mod lanes;
+mod policy;
 mod runs;
 mod stops;
 mod workers;
@@ -17,7 +18,7 @@ use crate::controller::halt::Conclusion;
 use crate::controller::handle::handle;
 use crate::controller::process::Exit;
 use crate::controller::state::{Limits, State};
-use crate::event::{Cause, Event, Failure, Halt, Phase};
+use crate::event::{Cause, Event, Failure, Halt, Past, Phase};
 use crate::plan::Plan;
 use crate::protocol::{Assignment, End, FromWorker, Hello, Lines, Place, Pulse, ToWorker, VERSION, encode};
 use crate::run::{Outcome, Row, RunId};
@@ -43,10 +44,13 @@ struct Recorded {
     killed: Vec<WorkerId>,
     claims: VecDeque<usize>,
     released: Vec<usize>,
-    noted: Vec<u32>,
+    noted: Vec<(u32, bool)>,
     publications: Vec<Publication>,
     events: Vec<Event>,
+    probes: Vec<u64>,
     start_fails: bool,
+    memory_ran_out: bool,
+    words: Option<String>,
 }
 
 impl Effects for Recorded {
@@ -70,14 +74,20 @@ impl Effects for Recorded {
     fn release(&mut self, run: usize, _: Claim) {
         self.released.push(run);
     }
-    fn failed(&mut self, claim: Claim, _: Failure) {
-        self.noted.push(claim.attempt);
+    fn failed(&mut self, claim: Claim, _: Failure, for_good: bool) {
+        self.noted.push((claim.attempt, for_good));
+    }
+    fn probe(&mut self, bytes: u64) {
+        self.probes.push(bytes);
+    }
+    fn memory_ran_out(&mut self, _: WorkerId) -> bool {
+        self.memory_ran_out
     }
     fn publish(&mut self, publication: Publication) {
         self.publications.push(publication);
     }
     fn last_words(&mut self, _: WorkerId, _: Option<&Path>) -> Option<String> {
-        None
+        self.words.clone()
     }
     fn announce(&mut self, event: Event) {
         self.events.push(event);
@@ -97,9 +107,9 @@ struct Stage {
 impl Stage {
     fn new(runs: u64, dies: usize) -> Self {
         let now = Instant::now();
-        let finished = vec![false; usize::try_from(runs).unwrap()];
+        let past = vec![Past::Open; usize::try_from(runs).unwrap()];
         let cores = (0..dies).map(|die| DieSpec { cores: vec![die], gpu: None }).collect();
-        let state = State::new(Arc::new(plan(runs)), &finished, cores, Limits::default(), now);
+        let state = State::new(Arc::new(plan(runs)), &past, cores, Limits::default(), now);
         let mut stage = Self { state, fx: Recorded::default(), now, attempts: 0, prompt: true };
         stage.put(Input::Tick);
         stage
@@ -157,7 +167,7 @@ impl Stage {
 
     fn publish_all(&mut self) {
         for publication in std::mem::take(&mut self.fx.publications) {
-            self.put(Input::Published(publication.run, Ok(())));
+            self.put(Input::Published(Box::new(publication), Ok(())));
         }
     }
 
@@ -213,14 +223,9 @@ impl Stage {
     /// A stage on which nothing has happened yet.
     fn bare(runs: u64) -> Self {
         let now = Instant::now();
-        let finished = vec![false; usize::try_from(runs).unwrap()];
-        let state = State::new(
-            Arc::new(plan(runs)),
-            &finished,
-            vec![DieSpec { cores: vec![0], gpu: None }],
-            Limits::default(),
-            now,
-        );
+        let past = vec![Past::Open; usize::try_from(runs).unwrap()];
+        let dies = vec![DieSpec { cores: vec![0], gpu: None }];
+        let state = State::new(Arc::new(plan(runs)), &past, dies, Limits::default(), now);
         Self { state, fx: Recorded::default(), now, attempts: 0, prompt: false }
     }
 }

@@ -113,21 +113,22 @@ fn a_claim_that_is_answered_after_the_signal_is_given_back() {
 }
 
 #[test]
-fn a_full_disk_stops_the_sweep_and_loses_nothing() {
-    let full = || LedgerError { message: "results/x cannot be written: no space left on device".into() };
+fn a_disk_that_fails_stops_the_sweep_and_loses_nothing() {
+    let broken = || LedgerError { message: "results/x cannot be written: input/output error".into(), full: false };
     let mut stage = Stage::ready(3, 1);
     let worker = stage.last_worker();
     stage.finish(worker);
-    stage.put(Input::Published(0, Err(full())));
+    let publication = stage.fx.publications.pop().unwrap();
+    stage.put(Input::Published(Box::new(publication), Err(broken())));
     stage.end(worker, End::Cancelled { step: None });
     stage.gone(worker, Exit::Status(0));
     let conclusion = stage.state.conclusion().unwrap();
-    assert_eq!(conclusion, Conclusion::Halted(Halt::Disk { message: full().message }));
+    assert_eq!(conclusion, Conclusion::Halted(Halt::Disk { message: broken().message }));
     assert_eq!(stage.state.summary(conclusion).left, 3);
 
     let mut stage = Stage::ready(3, 1);
     let worker = stage.last_worker();
-    stage.end(worker, End::Failed { failure: Failure::new(Cause::Disk, "log.csv: no space left") });
+    stage.end(worker, End::Failed { failure: Failure::new(Cause::Disk, "log.csv: input/output error") });
     assert_eq!(stage.failures(), [(Cause::Disk, true)]);
     assert!(stage.state.stop.is_some());
 }

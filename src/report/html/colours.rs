@@ -8,7 +8,8 @@ use std::fmt::Write;
 
 use crate::plan::Plan;
 
-type Rgb = [u8; 3];
+/// Red, green and blue.
+pub(in crate::report) type Rgb = [u8; 3];
 
 /// On white: from the first configuration of an arm to its last.
 const LIGHT: [[Rgb; 2]; 6] = [
@@ -29,29 +30,75 @@ const DARK: [[Rgb; 2]; 6] = [
     [[0x8b, 0x93, 0x9a], [0xdc, 0xe0, 0xe4]],
 ];
 /// Dashes of an arm's configurations, in pixels.
-const DASHES: [&str; 4] = ["none", "7 3", "2 3", "9 3 2 3"];
+const DASHES: [&[f32]; 4] = [&[], &[7.0, 3.0], &[2.0, 3.0], &[9.0, 3.0, 2.0, 3.0]];
+/// What is of no configuration.
+const NEUTRAL: Rgb = [0x5a, 0x63, 0x6d];
 
-/// The style rules of the classes `k<configuration>`.
-pub(super) fn rules(plan: &Plan) -> String {
-    let arms = super::super::verdict::arms_of(plan);
-    let (mut light, mut dark) = (String::new(), String::new());
-    for (arm_number, arm) in arms.iter().enumerate() {
-        let of_arm: Vec<usize> =
-            (0..plan.configurations.len()).filter(|c| plan.configurations[*c].arm == *arm).collect();
-        for (i, configuration) in of_arm.iter().enumerate() {
-            let share = if of_arm.len() == 1 { 0.4 } else { i as f64 / (of_arm.len() - 1) as f64 };
-            let hue = arm_number % LIGHT.len();
-            let dash = DASHES[i % DASHES.len()];
-            let _ = write!(light, ".k{configuration}{{--k:{};--dash:{dash}}}", mix(LIGHT[hue], share));
-            let _ = write!(dark, ".k{configuration}{{--k:{}}}", mix(DARK[hue], share));
-        }
-    }
-    format!("{light}@media screen and (prefers-color-scheme:dark){{{dark}}}")
+/// The looks of a plan's configurations.
+pub(in crate::report) struct Looks(Vec<Look>);
+
+/// How a configuration looks.
+struct Look {
+    hue: usize,
+    /// Place between the hue's two ends.
+    share: f64,
+    /// Place among [`DASHES`].
+    dash: usize,
 }
 
-fn mix([from, to]: [Rgb; 2], share: f64) -> String {
+impl Looks {
+    /// Gives each arm a hue, and each of its configurations a lightness and dashes.
+    pub(in crate::report) fn of(plan: &Plan) -> Self {
+        let arms = super::super::verdict::arms_of(plan);
+        let place = |arm: &str| arms.iter().position(|a| a == arm).unwrap_or(0);
+        let places: Vec<usize> = plan.configurations.iter().map(|c| place(&c.arm)).collect();
+        let mut sizes = vec![0_usize; arms.len()];
+        places.iter().for_each(|arm| sizes[*arm] += 1);
+        let mut seen = vec![0_usize; arms.len()];
+        let look = |arm: usize| {
+            let i = seen[arm];
+            seen[arm] += 1;
+            let share = if sizes[arm] == 1 { 0.4 } else { i as f64 / (sizes[arm] - 1) as f64 };
+            Look { hue: arm % LIGHT.len(), share, dash: i % DASHES.len() }
+        };
+        Self(places.into_iter().map(look).collect())
+    }
+
+    /// A configuration's colour on white.
+    pub(in crate::report) fn colour(&self, configuration: usize) -> Rgb {
+        self.0.get(configuration).map_or(NEUTRAL, |look| mix(LIGHT[look.hue], look.share))
+    }
+
+    /// A configuration's dashes: lengths of strokes and gaps, none for a whole line.
+    pub(in crate::report) fn dashes(&self, configuration: usize) -> &'static [f32] {
+        self.0.get(configuration).map_or(&[], |look| DASHES[look.dash])
+    }
+
+    /// The style rules of the classes `k<configuration>` for those that `used` names.
+    pub(in crate::report) fn rules(&self, used: &[usize]) -> String {
+        let (mut light, mut dark) = (String::new(), String::new());
+        for configuration in used {
+            let Some(look) = self.0.get(*configuration) else { continue };
+            let dash = match DASHES[look.dash] {
+                [] => "none".to_owned(),
+                lengths => lengths.iter().map(f32::to_string).collect::<Vec<_>>().join(" "),
+            };
+            let (on_white, on_black) = (mix(LIGHT[look.hue], look.share), mix(DARK[look.hue], look.share));
+            let _ = write!(light, ".k{configuration}{{--k:{};--dash:{dash}}}", hex(on_white));
+            let _ = write!(dark, ".k{configuration}{{--k:{}}}", hex(on_black));
+        }
+        format!("{light}@media screen and (prefers-color-scheme:dark){{{dark}}}")
+    }
+}
+
+fn mix([from, to]: [Rgb; 2], share: f64) -> Rgb {
     let part = |i: usize| (f64::from(from[i]) + share * (f64::from(to[i]) - f64::from(from[i]))).round() as u8;
-    format!("#{:02x}{:02x}{:02x}", part(0), part(1), part(2))
+    [part(0), part(1), part(2)]
+}
+
+/// A colour as CSS and SVG write it.
+pub(in crate::report) fn hex([r, g, b]: Rgb) -> String {
+    format!("#{r:02x}{g:02x}{b:02x}")
 }
 
 #[cfg(test)]
@@ -61,7 +108,7 @@ mod tests {
     #[test]
     fn each_configuration_has_its_own_colour() {
         let plan = crate::testing::plan(&[("a", &["1", "2", "3"]), ("b", &[])], &[1]);
-        let rules = rules(&plan);
+        let rules = Looks::of(&plan).rules(&[0, 1, 2, 3]);
         assert!(rules.starts_with(".k0{--k:#3f93d6;--dash:none}.k1{"), "{rules}");
         let light = rules.split("@media").next().unwrap();
         let colours: std::collections::BTreeSet<&str> = light.split("--k:").skip(1).map(|rule| &rule[..7]).collect();

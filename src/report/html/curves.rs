@@ -11,6 +11,8 @@ use crate::store::{Loaded, StoreError, View, read_log};
 
 /// Points of a curve that are drawn; of longer ones every n-th, and the last.
 const MOST_POINTS: usize = 240;
+/// Rows before the end of a diverged run that are drawn in any case: there its loss rises.
+const LAST_ROWS: usize = 8;
 /// Diverged runs of a configuration that are drawn.
 const MOST_TRACES: usize = 8;
 
@@ -125,7 +127,7 @@ pub(super) struct Point {
     pub(super) hi: f64,
 }
 
-/// The rows of a run that diverged.
+/// The rows of a run that diverged; of long ones every n-th and the last ones.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Trace {
     pub(super) seed: u64,
@@ -133,6 +135,22 @@ pub(super) struct Trace {
 }
 
 impl Trace {
+    fn of(seed: u64, rows: Vec<Row>) -> Self {
+        let (every, len) = (rows.len().div_ceil(MOST_POINTS).max(1), rows.len());
+        let kept = rows.into_iter().enumerate().filter(|(i, _)| i % every == 0 || i + LAST_ROWS >= len);
+        Self { seed, rows: kept.map(|(_, row)| row).collect() }
+    }
+
+    /// Its steps.
+    pub(super) fn steps(&self) -> impl Iterator<Item = f64> + '_ {
+        self.rows.iter().map(|row| row.step as f64)
+    }
+
+    /// Seconds at its steps.
+    pub(super) fn seconds(&self) -> impl Iterator<Item = f64> + '_ {
+        self.rows.iter().map(|row| row.timing.elapsed_sec)
+    }
+
     /// A quantity over the steps.
     pub(super) fn points(&self, quantity: Quantity) -> impl Iterator<Item = (f64, f64)> + Clone + '_ {
         self.rows.iter().filter_map(move |row| Some((row.step as f64, quantity.of(row)?)))
@@ -141,7 +159,7 @@ impl Trace {
 
 /// A configuration's curves.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Curve {
+pub(in crate::report) struct Curve {
     /// Index of the configuration in the plan.
     pub(super) configuration: usize,
     /// Finished runs that the means are over.
@@ -150,6 +168,10 @@ pub(super) struct Curve {
     pub(super) every: usize,
     /// By place in [`Quantity::ALL`]; empty for what was not logged.
     points: Vec<Vec<Point>>,
+    /// Training tokens of a step.
+    pub(super) tokens: usize,
+    /// Seconds at each step that is drawn, mean over the runs.
+    pub(super) seconds: Vec<f64>,
     /// Runs that diverged, the first few.
     pub(super) diverged: Vec<Trace>,
 }
@@ -168,7 +190,7 @@ impl Curve {
 }
 
 /// Reads the logs of configurations, one configuration's at a time on each thread: that bounds the memory.
-pub(super) fn gather(
+pub(in crate::report) fn gather(
     view: &View,
     plan: &Plan,
     loaded: &Loaded,
@@ -188,7 +210,7 @@ fn curve(view: &View, plan: &Plan, loaded: &Loaded, index: usize) -> Result<Curv
         match result.outcome.ending {
             Ending::Finished(_) => finished.push(rows()?),
             Ending::Diverged { .. } if diverged.len() < MOST_TRACES => {
-                diverged.push(Trace { seed: planned.seed, rows: rows()? });
+                diverged.push(Trace::of(planned.seed, rows()?));
             }
             Ending::Diverged { .. } => {}
         }
@@ -203,7 +225,20 @@ fn curve(view: &View, plan: &Plan, loaded: &Loaded, index: usize) -> Result<Curv
         by_step.into_iter().enumerate().filter(|(i, _)| i % every == 0 || *i == last).map(|(_, step)| step).collect();
     let points =
         Quantity::ALL.map(|quantity| drawn.iter().filter_map(|(step, rows)| point(quantity, *step, rows)).collect());
-    Ok(Curve { configuration: index, runs: finished.len(), every, points: points.into(), diverged })
+    let seconds = drawn.iter().map(|(_, rows)| {
+        let sum: f64 = rows.iter().map(|row| row.timing.elapsed_sec).sum();
+        sum / rows.len() as f64
+    });
+    let settings = plan.configurations[index].runs.first().map(|run| &plan.runs[*run].settings);
+    Ok(Curve {
+        configuration: index,
+        runs: finished.len(),
+        every,
+        tokens: settings.map_or(0, |s| s.batch * s.accum_steps * s.seq_len),
+        seconds: seconds.collect(),
+        points: points.into(),
+        diverged,
+    })
 }
 
 fn point(quantity: Quantity, step: u64, rows: &[&Row]) -> Option<Point> {

@@ -1,14 +1,11 @@
 //! What happened when: the attempts on each die, from the controllers' events.
 
 use std::collections::BTreeMap;
-use std::fs;
-
-use serde::Deserialize;
 
 use crate::event::{At, Event, Failure};
 use crate::plan::Plan;
 use crate::run::{Ending, RunId};
-use crate::store::{Loaded, StoreError, View};
+use crate::store::{Loaded, ReadJournal, Record};
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,9 +30,9 @@ pub(super) struct Bar {
     pub(super) end: End,
 }
 
-/// What one controller did.
+/// What one controller did, from its start to its last event.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Session {
+pub(in crate::report) struct Controller {
     /// When it began, as it wrote it.
     pub(super) started: String,
     pub(super) from: i64,
@@ -43,71 +40,54 @@ pub(super) struct Session {
     pub(super) bars: Vec<Bar>,
 }
 
-/// A line of an events file.
-#[derive(Deserialize)]
-struct Line {
-    time: String,
-    #[serde(flatten)]
-    event: Event,
+/// The controllers of a folder, oldest first. Without events there is one, from the results alone.
+pub(super) fn controllers(plan: &Plan, loaded: &Loaded, journals: &[ReadJournal]) -> Vec<Controller> {
+    let mut controllers: Vec<Controller> = journals.iter().filter_map(|journal| controller(&journal.records)).collect();
+    controllers.retain(|controller| !controller.bars.is_empty());
+    if controllers.is_empty() {
+        controllers.extend(from_results(plan, loaded));
+    }
+    controllers.sort_by(|a, b| (a.from, &a.started).cmp(&(b.from, &b.started)));
+    controllers
 }
 
-/// The sessions of a folder, oldest first. Without events there is one, from the results alone.
-pub(super) fn sessions(view: &View, plan: &Plan, loaded: &Loaded) -> Result<Vec<Session>, StoreError> {
-    let folder = view.layout().events();
-    let io = |source| StoreError::Io { action: "read".to_owned(), path: folder.clone(), source };
-    let mut sessions = Vec::new();
-    if folder.is_dir() {
-        for entry in fs::read_dir(&folder).map_err(io)? {
-            let path = entry.map_err(io)?.path();
-            if path.extension().is_some_and(|e| e == "jsonl") {
-                let text =
-                    fs::read(&path).map_err(|source| StoreError::Io { action: "read".to_owned(), path, source })?;
-                sessions.extend(session(&String::from_utf8_lossy(&text)));
-            }
-        }
-    }
-    sessions.retain(|session| !session.bars.is_empty());
-    if sessions.is_empty() {
-        sessions.extend(from_results(plan, loaded));
-    }
-    sessions.sort_by(|a, b| (a.from, &a.started).cmp(&(b.from, &b.started)));
-    Ok(sessions)
-}
-
-/// A session from the lines of its file. Lines that cannot be read (a torn last one, events of a later version) are
-/// skipped: an attempt whose end is among them ends with the session.
-fn session(text: &str) -> Option<Session> {
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+/// A controller from its events. An attempt whose end is not among them ends with the last of them.
+fn controller(records: &[Record]) -> Option<Controller> {
     let mut open: BTreeMap<(RunId, u32), Bar> = BTreeMap::new();
-    let mut session: Option<Session> = None;
-    for Line { time, event } in lines {
-        let Some(now) = milliseconds(&time) else {
+    let mut controller: Option<Controller> = None;
+    for Record { time, event } in records {
+        let Some(now) = milliseconds(time) else {
             continue;
         };
-        let session = session.get_or_insert_with(|| Session { started: time, from: now, to: now, bars: Vec::new() });
-        session.to = session.to.max(now);
+        let controller = controller.get_or_insert_with(|| Controller {
+            started: time.clone(),
+            from: now,
+            to: now,
+            bars: Vec::new(),
+        });
+        controller.to = controller.to.max(now);
         let (at, end) = match event {
             Event::AttemptStarted { at, .. } => {
-                open.insert((at.run, at.attempt), begun(&at, now));
+                open.insert((at.run, at.attempt), begun(at, now));
                 continue;
             }
             Event::RunFinished { at, outcome } => match outcome.ending {
                 Ending::Finished(_) => (at, End::Finished),
                 Ending::Diverged { .. } => (at, End::Diverged),
             },
-            Event::AttemptFailed { at, failure, .. } => (at, End::Failed(failure)),
+            Event::AttemptFailed { at, failure, .. } => (at, End::Failed(failure.clone())),
             Event::AttemptAbandoned { at } => (at, End::Abandoned),
             _ => continue,
         };
         if let Some(bar) = open.remove(&(at.run, at.attempt)) {
-            session.bars.push(Bar { to: now, end, ..bar });
+            controller.bars.push(Bar { to: now, end, ..bar });
         }
     }
-    let mut session = session?;
-    let to = session.to;
-    session.bars.extend(open.into_values().map(|bar| Bar { to, ..bar }));
-    session.bars.sort_by_key(|bar| (bar.from, bar.run, bar.attempt));
-    Some(session)
+    let mut controller = controller?;
+    let to = controller.to;
+    controller.bars.extend(open.into_values().map(|bar| Bar { to, ..bar }));
+    controller.bars.sort_by_key(|bar| (bar.from, bar.run, bar.attempt));
+    Some(controller)
 }
 
 fn begun(at: &At, now: i64) -> Bar {
@@ -115,7 +95,7 @@ fn begun(at: &At, now: i64) -> Bar {
     Bar { run: at.run, label: at.label.clone(), attempt: at.attempt, die, from: now, to: now, end: End::Unknown }
 }
 
-fn from_results(plan: &Plan, loaded: &Loaded) -> Option<Session> {
+fn from_results(plan: &Plan, loaded: &Loaded) -> Option<Controller> {
     let mut bars = Vec::new();
     for (run, state) in plan.runs.iter().zip(&loaded.states) {
         let Some(result) = state.result() else {
@@ -139,7 +119,7 @@ fn from_results(plan: &Plan, loaded: &Loaded) -> Option<Session> {
     let (from, started) = (first.from, (*started).clone());
     let bars: Vec<Bar> = bars.into_iter().map(|(bar, _)| bar).collect();
     let to = bars.iter().map(|bar| bar.to).max()?;
-    Some(Session { started, from, to, bars })
+    Some(Controller { started, from, to, bars })
 }
 
 /// Milliseconds since 1970 of a stamp in UTC, `2026-11-30T19:48:14.250Z`; the fraction may be absent.
@@ -203,12 +183,12 @@ mod tests {
             r#"{{"time":"2026-11-30T00:00:02.500Z","event":"attempt_failed",{},"failure":{{"cause":"crashed","message":"by signal 9"}},"again":true}}"#,
             at(1, 1)
         );
-        let text =
-            [started(1, 1, 1), failed, started(3, 1, 2), "{\"event\":\"of another version\"}".into(), "{\"time".into()];
-        let session = session(&text.join("\n")).unwrap();
-        assert_eq!(session.bars.len(), 2);
-        assert_eq!(session.bars[0].to - session.bars[0].from, 1500);
-        assert!(matches!(&session.bars[0].end, End::Failed(failure) if failure.message == "by signal 9"));
-        assert_eq!((session.bars[1].attempt, &session.bars[1].end), (2, &End::Unknown));
+        let lines = [started(1, 1, 1), failed, started(3, 1, 2)];
+        let records: Vec<Record> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let controller = controller(&records).unwrap();
+        assert_eq!(controller.bars.len(), 2);
+        assert_eq!(controller.bars[0].to - controller.bars[0].from, 1500);
+        assert!(matches!(&controller.bars[0].end, End::Failed(failure) if failure.message == "by signal 9"));
+        assert_eq!((controller.bars[1].attempt, &controller.bars[1].end), (2, &End::Unknown));
     }
 }

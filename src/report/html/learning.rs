@@ -1,61 +1,49 @@
-//! Curves over the steps: learning, and the state of ternary weights.
+//! Learning curves.
 
 use std::fmt::Write;
 
 use super::curves::{Curve, Quantity, Trace};
+use super::drawing;
+use super::frames::{self, Along, Frame, Range};
 use super::page::Source;
-use super::plot::{Axis, Plot};
-use super::scale::{Kind, Scale};
-use super::text::{count, esc, json_for_script, short_json};
-use crate::report::wording::label;
+use super::plot::{Group, Plot, Size, Style};
+use super::scale::Kind;
+use super::text::{count, esc};
+use crate::report::wording::{label, short_label};
 
-/// The section of learning curves.
+/// The section.
 pub(super) fn section(source: &Source, curves: &[Curve]) -> String {
     let mut html = "<section id=\"learning\"><h2>Learning curves</h2>".to_owned();
-    if curves.iter().all(|curve| curve.runs == 0 && curve.diverged.is_empty()) {
+    if nothing_logged(curves) {
         html += "<p class=\"none\">No run has a log yet, so there is nothing to draw.</p></section>";
         return html;
     }
-    html += &controls(source, curves);
-    for quantity in Quantity::LEARNING {
-        for kind in [Kind::Linear, Kind::Log] {
-            let hidden = quantity != default_quantity(source) || kind != Kind::Linear;
-            html += &figure(source, curves, quantity, kind, hidden);
-        }
-    }
-    html += &legend_note(source, curves);
-    html += &data(source, curves);
+    html += &controls(source);
+    html += &legend(source, curves, true);
+    let mut plot = plot(source, curves, default_quantity(source));
+    plot.id = "curve".to_owned();
+    plot.attributes = " data-hover".to_owned();
+    html += &drawing::figure(&plot);
+    html += &notes(source, curves);
+    html += &frames::data(source, curves);
     html += "</section>";
     html
 }
 
-/// The section on ternary weights; nothing for a sweep without any.
-pub(super) fn health_section(source: &Source, curves: &[Curve]) -> String {
-    let with_panel: Vec<Curve> = curves.iter().filter(|curve| curve.has_panel()).cloned().collect();
-    if with_panel.is_empty() {
-        return String::new();
-    }
-    let mut html = "<section id=\"health\"><h2>Ternary weights</h2>\
-        <p class=\"sub\">What goes on inside the runs that train ternary weights: means over the finished runs with 95% \
-        t intervals. Weights that change without end (churn) or hardly at all, accumulators at their rails or dead, and \
-        scales that run away are signs of ill health.</p><div class=\"grid3\">"
-        .to_owned();
-    for quantity in Quantity::HEALTH {
-        let points = with_panel.iter().flat_map(|curve| curve.points(quantity));
-        let mut plot = empty_plot(quantity, Kind::Linear, points.flat_map(|p| [p.mean, p.lo, p.hi]), last_step(curves));
-        plot.id = format!("health-{}", quantity.column());
-        plot.class = "chart small hover";
-        plot.title = quantity.column().to_owned();
-        plot.description = describe(source, &with_panel, quantity);
-        plot.attributes = hover_attributes(quantity, &plot);
-        draw(&mut plot, source, &with_panel, quantity);
-        html += &plot.html();
-    }
-    html += "</div></section>";
-    html
+fn nothing_logged(curves: &[Curve]) -> bool {
+    curves.iter().all(|curve| curve.runs == 0 && curve.diverged.is_empty())
 }
 
-fn default_quantity(source: &Source) -> Quantity {
+/// A plot for each quantity.
+pub(in crate::report) fn plots(source: &Source, curves: &[Curve]) -> Vec<Plot> {
+    if nothing_logged(curves) {
+        return Vec::new();
+    }
+    Quantity::LEARNING.map(|quantity| plot(source, curves, quantity)).into()
+}
+
+/// The quantity that the metric of the comparison is a value of.
+pub(super) fn default_quantity(source: &Source) -> Quantity {
     use crate::plan::Metric::{BestValAcc, BestValBpb, TrainBpb, ValAcc, ValBpb};
     match source.plan.compare.metric {
         ValBpb | BestValBpb => Quantity::ValBpb,
@@ -64,104 +52,88 @@ fn default_quantity(source: &Source) -> Quantity {
     }
 }
 
-fn controls(source: &Source, curves: &[Curve]) -> String {
-    let mut html = "<div class=\"controls script\"><fieldset><legend>Metric</legend>".to_owned();
-    for quantity in Quantity::LEARNING {
-        let name = quantity.column();
-        let checked = if quantity == default_quantity(source) { " checked" } else { "" };
-        let _ = write!(html, "<label><input type=\"radio\" name=\"metric\" value=\"{name}\"{checked}>{name}</label>");
-    }
-    html += "</fieldset><fieldset><legend>Axes</legend>\
-        <label><input type=\"radio\" name=\"scale\" value=\"linear\" checked>linear</label>\
-        <label><input type=\"radio\" name=\"scale\" value=\"log\">logarithmic</label></fieldset></div>";
-    html += "<div class=\"legend\" role=\"group\" aria-label=\"Configurations\">";
+fn controls(source: &Source) -> String {
+    let mut html = "<div class=\"controls script\">".to_owned();
+    let mut choice = |legend: &str, name: &str, options: &[(&str, &str)], chosen: &str| {
+        let _ = write!(html, "<fieldset><legend>{legend}</legend>");
+        for (value, text) in options {
+            let checked = if *value == chosen { " checked" } else { "" };
+            let _ =
+                write!(html, "<label><input type=\"radio\" name=\"{name}\" value=\"{value}\"{checked}>{text}</label>");
+        }
+        html += "</fieldset>";
+    };
+    let metrics = Quantity::LEARNING.map(|quantity| (quantity.column(), quantity.column()));
+    choice("Metric", "metric", &metrics, default_quantity(source).column());
+    choice("Along", "along", &Along::ALL.map(|along| (along.name(), along.name())), Along::Step.name());
+    choice("Axes", "kind", &[("linear", "linear"), ("log", "logarithmic")], "linear");
+    choice("Range", "range", &[("all", "all"), ("half", "second half")], "all");
+    html + "</div>"
+}
+
+/// The configurations that are drawn, by arm, with boxes to choose them by if `choose`.
+pub(super) fn legend(source: &Source, curves: &[Curve], choose: bool) -> String {
+    let mut html = "<div class=\"legend\" role=\"group\" aria-label=\"Configurations\">".to_owned();
+    let arm_of = |curve: &&Curve| source.plan.configurations[curve.configuration].arm.as_str();
     let mut arms: Vec<&str> = Vec::new();
-    for curve in curves {
-        let arm = source.plan.configurations[curve.configuration].arm.as_str();
+    for arm in curves.iter().map(|curve| arm_of(&curve)) {
         if !arms.contains(&arm) {
             arms.push(arm);
         }
     }
     for (number, arm) in arms.iter().enumerate() {
-        let of_arm: Vec<usize> =
-            curves.iter().map(|c| c.configuration).filter(|c| source.plan.configurations[*c].arm == **arm).collect();
+        let of_arm: Vec<usize> = curves.iter().filter(|c| arm_of(c) == *arm).map(|c| c.configuration).collect();
         html += "<div class=\"arm\">";
         if of_arm.len() > 1 {
-            let _ = write!(
-                html,
-                "<label class=\"all script\"><input type=\"checkbox\" checked data-arm=\"{number}\">all of {}</label>",
-                esc(arm)
-            );
+            let name = esc(arm);
+            html += &match choose {
+                true => format!(
+                    "<label class=\"all\"><input class=\"script\" type=\"checkbox\" checked data-arm=\"{number}\">{name}</label>"
+                ),
+                false => format!("<span class=\"all\">{name}</span>"),
+            };
         }
-        for c in of_arm {
-            let best = if source.is_best(c) { " <em>best</em>" } else { "" };
-            let _ = write!(
-                html,
-                "<label class=\"k{c}\"><input class=\"script\" type=\"checkbox\" checked data-toggle=\"{c}\" data-of=\"{number}\">\
-                 <svg class=\"key\" viewBox=\"0 0 28 10\" aria-hidden=\"true\"><path class=\"line\" d=\"M1 5H27\"/></svg>{}{best}</label>",
-                esc(&label(&source.plan.configurations[c]))
-            );
+        for c in &of_arm {
+            let configuration = &source.plan.configurations[*c];
+            let name = if of_arm.len() > 1 { short_label(configuration) } else { label(configuration) };
+            let best = if source.is_best(*c) { " <em>best</em>" } else { "" };
+            let key = "<svg class=\"key\" viewBox=\"0 0 28 10\" aria-hidden=\"true\"><path class=\"line\" d=\"M1 5H27\"/></svg>";
+            let text = format!("{key}{}{best}", esc(&name));
+            html += &match choose {
+                true => format!(
+                    "<label class=\"k{c}\"><input class=\"script\" type=\"checkbox\" checked data-toggle=\"{c}\" \
+                     data-of=\"{number}\">{text}</label>"
+                ),
+                false => format!("<span class=\"entry k{c}\">{text}</span>"),
+            };
         }
         html += "</div>";
     }
-    html += "</div>";
-    html
+    html + "</div>"
 }
 
-fn figure(source: &Source, curves: &[Curve], quantity: Quantity, kind: Kind, hidden: bool) -> String {
-    let means = curves.iter().flat_map(|c| c.points(quantity)).flat_map(|p| [p.mean, p.lo, p.hi]);
-    // A run on its way to infinity must not flatten the others: its trace may leave the plot.
-    let values: Vec<f64> = means.filter(|x| x.is_finite()).collect();
-    let traces = || curves.iter().flat_map(|c| &c.diverged).flat_map(|t| t.points(quantity)).map(|(_, y)| y);
-    let values = if values.is_empty() { traces().collect() } else { values };
-    let mut plot = empty_plot(quantity, kind, values, last_step(curves));
-    plot.id = format!("learning-{}-{}", quantity.column(), kind.name());
-    plot.class = "chart large hover";
-    plot.title = format!("{} over training, mean over seeds with 95% interval", quantity.column());
+fn plot(source: &Source, curves: &[Curve], quantity: Quantity) -> Plot {
+    let Frame { x, y } = frames::frame(curves, quantity, Along::Step, Kind::Linear, Range::All);
+    let id = format!("learning-{}", quantity.column());
+    let title = format!("{} over training, mean over seeds with 95% interval", quantity.column());
+    let mut plot = Plot::new(id, title, x, y, Size::Large);
     plot.description = describe(source, curves, quantity);
-    plot.attributes = format!(
-        "{} data-metric=\"{}\" data-scale=\"{}\"{}",
-        hover_attributes(quantity, &plot),
-        quantity.column(),
-        kind.name(),
-        if hidden { " hidden" } else { "" }
-    );
+    plot.legend = names(source, curves);
     draw(&mut plot, source, curves, quantity);
-    plot.html()
+    plot
 }
 
-fn last_step(curves: &[Curve]) -> f64 {
-    let points = curves.iter().flat_map(|c| c.points(Quantity::ValBpb)).map(|p| p.step);
-    let traces = curves.iter().flat_map(|c| &c.diverged).flat_map(|t| t.points(Quantity::ValBpb)).map(|(step, _)| step);
-    points.chain(traces).fold(1.0, f64::max)
+/// The configurations of curves with their names.
+pub(super) fn names(source: &Source, curves: &[Curve]) -> Vec<(usize, String)> {
+    let name = |curve: &Curve| (curve.configuration, label(&source.plan.configurations[curve.configuration]));
+    curves.iter().map(name).collect()
 }
 
-fn empty_plot(quantity: Quantity, kind: Kind, values: impl IntoIterator<Item = f64>, last_step: f64) -> Plot {
-    let x_title = if kind == Kind::Log { "training step (logarithmic; step 0 left out)" } else { "training step" };
-    let y_title = format!("{}{}", quantity.words(), if kind == Kind::Log { " (logarithmic)" } else { "" });
-    let x = Scale { kind, lo: if kind == Kind::Log { 1.0 } else { 0.0 }, hi: last_step.max(2.0) };
-    Plot {
-        id: String::new(),
-        title: String::new(),
-        description: String::new(),
-        x: Axis::new(x_title, x, 6),
-        y: Axis::new(y_title, Scale::over(kind, values, 0.04), 6),
-        class: "",
-        attributes: String::new(),
-        body: String::new(),
-    }
-}
-
-/// What the script needs to find the step under the pointer.
-fn hover_attributes(quantity: Quantity, plot: &Plot) -> String {
-    let Scale { kind, lo, hi } = plot.x.scale;
-    format!(" data-q=\"{}\" data-x0=\"{lo}\" data-x1=\"{hi}\" data-kind=\"{}\"", quantity.column(), kind.name())
-}
-
-fn draw(plot: &mut Plot, source: &Source, curves: &[Curve], quantity: Quantity) {
+/// Draws the curves of a quantity over the steps.
+pub(super) fn draw(plot: &mut Plot, source: &Source, curves: &[Curve], quantity: Quantity) {
     for curve in curves {
-        let best = if source.is_best(curve.configuration) { " best" } else { "" };
-        plot.open(&format!("k{0} s{0}{best}", curve.configuration), "");
+        let style = if source.is_best(curve.configuration) { Style::Best } else { Style::Dashed };
+        plot.open(Group { chosen: true, ..Group::new(curve.configuration, style) });
         let points = curve.points(quantity);
         plot.band(points.iter().map(|p| (p.step, p.lo, p.hi)));
         plot.line(points.iter().map(|p| (p.step, p.mean)));
@@ -169,10 +141,10 @@ fn draw(plot: &mut Plot, source: &Source, curves: &[Curve], quantity: Quantity) 
             plot.dot(only.step, only.mean, "the only logged step");
         }
         for trace in &curve.diverged {
-            plot.open("diverged", "");
+            plot.open(Group::new(curve.configuration, Style::Diverged));
             plot.line(trace.points(quantity));
             if let Some((step, y)) = last_finite(trace, quantity) {
-                plot.dot(step, y, &format!("seed {} diverged after this row", trace.seed));
+                plot.dot(step, y, format!("seed {} diverged after this row", trace.seed));
             }
             plot.close();
         }
@@ -185,7 +157,7 @@ fn last_finite(trace: &Trace, quantity: Quantity) -> Option<(f64, f64)> {
 }
 
 /// The curves in words: where each one ends.
-fn describe(source: &Source, curves: &[Curve], quantity: Quantity) -> String {
+pub(super) fn describe(source: &Source, curves: &[Curve], quantity: Quantity) -> String {
     let ends = curves.iter().filter_map(|curve| {
         let last = curve.points(quantity).last()?;
         let name = label(&source.plan.configurations[curve.configuration]);
@@ -196,7 +168,7 @@ fn describe(source: &Source, curves: &[Curve], quantity: Quantity) -> String {
 }
 
 /// What is drawn and what is not.
-fn legend_note(source: &Source, curves: &[Curve]) -> String {
+fn notes(source: &Source, curves: &[Curve]) -> String {
     let mut notes = Vec::new();
     let every = curves.iter().map(|c| c.every).max().unwrap_or(1);
     if every > 1 {
@@ -218,41 +190,4 @@ fn legend_note(source: &Source, curves: &[Curve]) -> String {
         notes.push(format!("Thin lines that end in a red dot: {runs} that diverged, in no mean, and outside the plot where its range ends."));
     }
     if notes.is_empty() { String::new() } else { format!("<p class=\"sub\">{}</p>", notes.join(" ")) }
-}
-
-/// The values for the script.
-fn data(source: &Source, curves: &[Curve]) -> String {
-    let mut json = "[".to_owned();
-    for (i, curve) in curves.iter().enumerate() {
-        let name = serde_json::Value::from(label(&source.plan.configurations[curve.configuration])).to_string();
-        let steps = list(curve.points(Quantity::ValBpb).iter().map(|p| p.step));
-        let comma = if i > 0 { "," } else { "" };
-        let _ = write!(
-            json,
-            "{comma}{{\"c\":{},\"name\":{name},\"n\":{},\"x\":{steps},\"q\":{{",
-            curve.configuration, curve.runs
-        );
-        let mut first = true;
-        for quantity in Quantity::LEARNING.into_iter().chain(Quantity::HEALTH) {
-            let points = curve.points(quantity);
-            if points.is_empty() {
-                continue;
-            }
-            let comma = if std::mem::take(&mut first) { "" } else { "," };
-            let _ = write!(json, "{comma}\"{}\":[{}", quantity.column(), list(points.iter().map(|p| p.mean)));
-            if Quantity::LEARNING.contains(&quantity) && curve.runs > 1 {
-                let half = points.iter().map(|p| (p.hi - p.lo) / 2.0);
-                let _ = write!(json, ",{}", list(half));
-            }
-            json.push(']');
-        }
-        json += "}}";
-    }
-    json.push(']');
-    format!("<script type=\"application/json\" id=\"curves\">{}</script>", json_for_script(&json))
-}
-
-fn list(values: impl Iterator<Item = f64>) -> String {
-    let values: Vec<String> = values.map(short_json).collect();
-    format!("[{}]", values.join(","))
 }

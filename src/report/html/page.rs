@@ -1,25 +1,42 @@
 //! The page: what it is made from, its head, and its sections in order.
 
+use std::collections::BTreeSet;
+
 use super::super::analysis::Analysis;
 use super::super::closing::best_first;
 use super::super::verdict::arms_of;
+use super::colours::Looks;
 use super::curves::Curve;
-use super::events::Session;
+use super::events::Controller;
 use super::text::esc;
-use super::{axes, colours, hero, learning, paired, reproduce, table, timeline, troubles};
+use super::{axes, health, hero, learning, paired, reproduce, table, timeline, troubles};
 use crate::plan::Plan;
-use crate::store::Loaded;
+use crate::store::{Loaded, View};
+
+/// That a sweep is at work, as of when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// When its state was read, UTC, RFC 3339.
+    pub as_of: String,
+    /// How often the page is made anew, in words.
+    pub every: String,
+}
 
 /// Configurations whose curves are drawn.
 const MOST_CURVES: usize = 16;
 
 /// What a page is made from.
-pub(super) struct Source<'a> {
-    pub(super) plan: &'a Plan,
+pub(in crate::report) struct Source<'a> {
+    pub(in crate::report) view: &'a View,
+    pub(in crate::report) plan: &'a Plan,
     pub(super) loaded: &'a Loaded,
     pub(super) analysis: &'a Analysis,
-    /// What happened when, by session.
-    pub(super) sessions: Vec<Session>,
+    /// Whether the sweep is at work.
+    pub(super) running: Option<Running>,
+    /// What happened when, by controller.
+    pub(super) controllers: Vec<Controller>,
+    /// Events that could not be read, in words.
+    pub(super) left_out: Vec<String>,
     /// The sweep file, verbatim.
     pub(super) sweep_toml: String,
 }
@@ -32,7 +49,7 @@ impl Source<'_> {
 }
 
 /// The configurations whose curves are drawn, in the plan's order: the best of each arm in turn.
-pub(super) fn shown(plan: &Plan, analysis: &Analysis) -> Vec<usize> {
+pub(in crate::report) fn shown(plan: &Plan, analysis: &Analysis) -> Vec<usize> {
     let order = best_first(plan, analysis);
     let mut queues: Vec<Vec<usize>> = Vec::new();
     for arm in arms_of(plan) {
@@ -53,13 +70,15 @@ pub(super) fn page(source: &Source, curves: &[Curve]) -> String {
         learning::section(source, curves),
         axes::section(source),
         paired::section(source),
-        learning::health_section(source, curves),
+        health::section(source, curves),
         troubles::section(source),
         timeline::section(source),
         reproduce::section(source),
     ];
+    let sections = sections.join("\n");
     let name = esc(&source.plan.name);
-    let (style, script, rules) = (include_str!("style.css"), include_str!("script.js"), colours::rules(source.plan));
+    let (style, script) = (include_str!("style.css"), include_str!("script.js"));
+    let rules = Looks::of(source.plan).rules(&configurations_of(&sections));
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
@@ -67,8 +86,14 @@ pub(super) fn page(source: &Source, curves: &[Curve]) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>{name}: diesweep report</title>\n<link rel=\"icon\" href=\"data:,\">\n\
-         <style>\n{style}{rules}\n</style>\n</head>\n<body>\n<main>\n{}\n</main>\n\
-         <script>\n{script}</script>\n</body>\n</html>\n",
-        sections.join("\n")
+         <style>\n{style}{rules}\n</style>\n</head>\n<body>\n<main>\n{sections}\n</main>\n\
+         <script>\n{script}</script>\n</body>\n</html>\n"
     )
+}
+
+/// The configurations whose classes stand in a text of HTML.
+fn configurations_of(html: &str) -> Vec<usize> {
+    let number = |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+    let numbers: BTreeSet<usize> = html.split("class=\"k").skip(1).filter_map(number).collect();
+    numbers.into_iter().collect()
 }

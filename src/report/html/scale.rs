@@ -1,11 +1,11 @@
 //! From values to places in a plot, and the values at which an axis is marked.
 
 /// Side of a plot's square of coordinates.
-pub(super) const SIDE: f64 = 1000.0;
+pub(in crate::report) const SIDE: f64 = 1000.0;
 
 /// How places follow values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::report) enum Kind {
     /// In proportion.
     Linear,
     /// By the logarithm; values must be positive.
@@ -14,7 +14,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// Its name in the page.
-    pub(super) fn name(self) -> &'static str {
+    pub(in crate::report) fn name(self) -> &'static str {
         match self {
             Self::Linear => "linear",
             Self::Log => "log",
@@ -24,19 +24,19 @@ impl Kind {
 
 /// An axis' range.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
+pub(in crate::report) struct Scale {
     /// How places follow values.
-    pub(super) kind: Kind,
+    pub(in crate::report) kind: Kind,
     /// Value at place 0.
-    pub(super) lo: f64,
+    pub(in crate::report) lo: f64,
     /// Value at place 1000.
-    pub(super) hi: f64,
+    pub(in crate::report) hi: f64,
 }
 
 impl Scale {
     /// A range that holds the finite values (on a logarithmic axis the positive ones) with `margin` of its extent at
     /// either end. Without such values it is 0 to 1, or 1 to 10.
-    pub(super) fn over(kind: Kind, values: impl IntoIterator<Item = f64>, margin: f64) -> Self {
+    pub(in crate::report) fn over(kind: Kind, values: impl IntoIterator<Item = f64>, margin: f64) -> Self {
         let usable = |x: &f64| x.is_finite() && (kind == Kind::Linear || *x > 0.0);
         let values = values.into_iter().filter(usable);
         let (lo, hi) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), x| (lo.min(x), hi.max(x)));
@@ -52,18 +52,18 @@ impl Scale {
     }
 
     /// Whether the scale has a place for the value.
-    pub(super) fn has(&self, x: f64) -> bool {
+    pub(in crate::report) fn has(&self, x: f64) -> bool {
         x.is_finite() && (self.kind == Kind::Linear || x > 0.0)
     }
 
     /// The place of a value, from 0 to 1000 within the range.
-    pub(super) fn at(&self, x: f64) -> f64 {
+    pub(in crate::report) fn at(&self, x: f64) -> f64 {
         let (a, b) = (forth(self.kind, self.lo), forth(self.kind, self.hi));
         SIDE * (forth(self.kind, x) - a) / (b - a)
     }
 
     /// Values to mark, at most `most`, with their texts.
-    pub(super) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
+    pub(in crate::report) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
         if self.kind == Kind::Log {
             for factors in [&[1.0, 2.0, 5.0][..], &[1.0]] {
                 let ticks = self.log_ticks(factors);

@@ -9,15 +9,77 @@
     return element;
   };
 
-  // Which learning curve is shown.
+  // The learning curves as chosen: their places are worked out here, ranges, marks and texts come with the page.
+  const blob = document.getElementById("curves");
+  const { frames, curves } = blob ? JSON.parse(blob.textContent) : { frames: {}, curves: [] };
+  const figure = document.getElementById("curve");
   const chosen = (name) => document.querySelector(`input[name="${name}"]:checked`)?.value;
-  const choose = () => {
-    for (const figure of all("#learning figure")) {
-      figure.hidden = figure.dataset.metric !== chosen("metric") || figure.dataset.scale !== chosen("scale");
-    }
+  const placer = (log, [lo, hi]) => (v) => {
+    if (v === null || (log && v <= 0)) return null;
+    return log ? Math.log(v / lo) / Math.log(hi / lo) : (v - lo) / (hi - lo);
   };
-  for (const input of all('input[name="metric"], input[name="scale"]')) input.addEventListener("change", choose);
-  if (chosen("metric")) choose();
+  const round = (v) => Math.round(v * 1000 * 10) / 10;
+  // Pieces of points that all have a place.
+  const pieces = (points) => {
+    const all = [[]];
+    for (const point of points) {
+      if (point.includes(null)) all.push([]); else all[all.length - 1].push(point);
+    }
+    return all.filter((piece) => piece.length > 0);
+  };
+  const path = (list, end) => list.map((piece) => `M${piece.map(([x, y]) => `${round(x)} ${round(1 - y)}`).join(" ")}${end}`).join("");
+  const svg = (tag, attributes, parent) => {
+    const element = document.createElementNS(parent.namespaceURI, tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    parent.append(element);
+    return element;
+  };
+  const draw = () => {
+    const [metric, along, kind, range] = ["metric", "along", "kind", "range"].map(chosen);
+    const frame = frames[[metric, along, kind, range].join(" ")];
+    const log = kind === "log";
+    const [px, py] = [placer(log, frame.x), placer(log, frame.y)];
+    const marks = figure.querySelector(".marks");
+    marks.replaceChildren();
+    for (const curve of curves) {
+      const group = svg("g", { class: `k${curve.c} s${curve.c}${curve.best ? " best" : ""}` }, marks);
+      group.classList.toggle("off", hidden.has(curve.c));
+      const [means, halves] = curve.q[metric] ?? [[]];
+      const xs = curve.x[along];
+      if (halves) {
+        const ends = means.map((mean, i) => (mean === null || halves[i] === null ? [null] : [px(xs[i]), py(mean - halves[i]), py(mean + halves[i])]));
+        const areas = pieces(ends).filter((piece) => piece.length > 1)
+          .map((piece) => [...piece.map(([x, lo]) => [x, lo]), ...piece.map(([x, , hi]) => [x, hi]).reverse()]);
+        svg("path", { class: "band", d: path(areas, "z") }, group);
+      }
+      svg("path", { class: "line", d: path(pieces(means.map((mean, i) => [px(xs[i]), py(mean)])), "") }, group);
+      if (means.length === 1) svg("path", { class: "dot", d: `${path(pieces([[px(xs[0]), py(means[0])]]), "")}h0` }, group);
+      for (const run of curve.diverged) {
+        const inner = svg("g", { class: "diverged" }, group);
+        const points = pieces(run.q[metric].map((y, i) => [px(run.x[along][i]), py(y)]));
+        svg("path", { class: "line", d: path(points, "") }, inner);
+        const last = points.at(-1)?.at(-1);
+        if (last) svg("path", { class: "dot", d: `${path([[last]], "")}h0` }, inner);
+      }
+    }
+    figure.querySelector(".grid").setAttribute("d", frame.xt.map(([x]) => `M${x * 10} 0V1000`).join("") + frame.yt.map(([y]) => `M0 ${y * 10}H1000`).join(""));
+    const ticks = figure.querySelector(".ticks");
+    ticks.replaceChildren();
+    for (const [x, text, crowded] of frame.xt) {
+      const tick = make("span", crowded ? "tx crowded" : "tx", text);
+      tick.style.left = `${x}%`;
+      ticks.append(tick);
+    }
+    for (const [y, text] of frame.yt) {
+      const tick = make("span", "ty", text);
+      tick.style.top = `${y}%`;
+      ticks.append(tick);
+    }
+    figure.querySelector(".xtitle").textContent = frame.xtitle;
+    figure.querySelector(".ytitle").textContent = frame.ytitle;
+    figure.querySelector("figcaption").textContent = `${metric} over training, mean over seeds with 95% interval`;
+    Object.assign(figure.dataset, { metric, along, kind, x0: frame.x[0], x1: frame.x[1] });
+  };
 
   // Which configurations are shown, here and in every other plot.
   const hidden = new Set();
@@ -47,17 +109,20 @@
   boxes.forEach(apply);
   summarise();
 
+  if (figure) {
+    for (const input of all("#learning .controls input")) input.addEventListener("change", draw);
+    draw();
+  }
+
   // Values under the pointer.
-  const blob = document.getElementById("curves");
-  const curves = blob ? JSON.parse(blob.textContent) : [];
-  const nearest = (steps, step) => {
+  const nearest = (places, x) => {
     let best = 0;
-    for (let i = 1; i < steps.length; i++) {
-      if (Math.abs(steps[i] - step) < Math.abs(steps[best] - step)) best = i;
+    for (let i = 1; i < places.length; i++) {
+      if (Math.abs(places[i] - x) < Math.abs(places[best] - x)) best = i;
     }
     return best;
   };
-  for (const figure of all("figure.hover")) {
+  for (const figure of all("figure[data-hover]")) {
     const area = figure.querySelector(".area");
     const cursor = make("div", "cursor");
     const tip = make("div", "tip");
@@ -66,43 +131,47 @@
     area.append(cursor, tip);
     // The drawing's own title would cover the values: it stays as the drawing's name.
     const title = area.querySelector("svg > title");
-    const svg = area.querySelector("svg");
-    svg.setAttribute("aria-label", title.textContent);
-    svg.removeAttribute("aria-labelledby");
-    svg.setAttribute("aria-describedby", area.querySelector("svg > desc").id);
+    const drawing = area.querySelector("svg");
+    drawing.setAttribute("aria-label", title.textContent);
+    drawing.removeAttribute("aria-labelledby");
+    drawing.setAttribute("aria-describedby", area.querySelector("svg > desc").id);
     title.remove();
-    const log = figure.dataset.kind === "log";
-    const [lo, hi] = [Number(figure.dataset.x0), Number(figure.dataset.x1)];
-    const step = (share) => (log ? lo * (hi / lo) ** share : lo + (hi - lo) * share);
-    const share = (x) => (log ? Math.log(x / lo) / Math.log(hi / lo) : (x - lo) / (hi - lo));
     const hide = () => { cursor.hidden = tip.hidden = true; };
     const show = (event) => {
+      const along = figure.dataset.along ?? "step";
+      const log = figure.dataset.kind === "log";
+      const [lo, hi] = [Number(figure.dataset.x0), Number(figure.dataset.x1)];
       const box = area.getBoundingClientRect();
-      const under = step(Math.min(1, Math.max(0, (event.clientX - box.left) / box.width)));
-      const rows = [];
-      let at = null;
+      const share = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
+      const under = log ? lo * (hi / lo) ** share : lo + (hi - lo) * share;
+      const place = placer(log, [lo, hi]);
+      let rows = [];
       for (const curve of curves) {
-        const values = curve.q[figure.dataset.q];
-        if (!values || hidden.has(curve.c) || curve.x.length === 0) continue;
-        const i = nearest(curve.x, under);
-        if (values[0][i] === null || (log && curve.x[i] <= 0)) continue;
-        if (at === null || Math.abs(curve.x[i] - under) < Math.abs(at - under)) at = curve.x[i];
-        rows.push({ curve, x: curve.x[i], mean: values[0][i], half: values[1] ? values[1][i] : null });
+        const values = curve.q[figure.dataset.metric];
+        const xs = curve.x[along];
+        if (!values || hidden.has(curve.c) || xs.length === 0) continue;
+        const i = nearest(xs, under);
+        const at = place(xs[i]);
+        if (values[0][i] === null || at === null || at < -1e-9) continue;
+        rows.push({ curve, x: xs[i], off: Math.abs(at - share), mean: values[0][i], half: values[1] ? values[1][i] : null });
       }
-      if (at === null) { hide(); return; }
+      const first = rows.reduce((best, row) => (best === null || row.off < best.off ? row : best), null);
+      if (first === null) { hide(); return; }
+      // One step of all curves; along other axes each curve has its own places, and those nearby are shown.
+      rows = rows.filter((row) => (along === "step" ? row.x === first.x : row.off < first.off + 0.04));
       rows.sort((a, b) => a.mean - b.mean);
-      tip.replaceChildren(make("b", "", `step ${at}`));
-      for (const row of rows.filter((row) => row.x === at).slice(0, 16)) {
+      tip.replaceChildren(make("b", "", along === "step" ? `step ${first.x}` : `about ${Number(first.x.toPrecision(3))} ${along}`));
+      for (const row of rows.slice(0, 16)) {
         const line = make("div", `k${row.curve.c}`);
         const half = row.half === null ? "" : ` ± ${row.half.toPrecision(2)}`;
         line.append(make("span", "chip"), make("span", "", row.curve.name), make("span", "v", row.mean.toPrecision(5) + half));
         tip.append(line);
       }
       cursor.hidden = tip.hidden = false;
-      const place = share(at) * 100;
-      cursor.style.left = `${place}%`;
-      tip.style.left = place < 50 ? `calc(${place}% + .6rem)` : "auto";
-      tip.style.right = place < 50 ? "auto" : `calc(${100 - place}% + .6rem)`;
+      const left = place(first.x) * 100;
+      cursor.style.left = `${left}%`;
+      tip.style.left = left < 50 ? `calc(${left}% + .6rem)` : "auto";
+      tip.style.right = left < 50 ? "auto" : `calc(${100 - left}% + .6rem)`;
     };
     area.addEventListener("pointermove", show);
     area.addEventListener("pointerdown", show);

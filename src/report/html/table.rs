@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::super::closing::{best_first, difference};
+use super::super::devices::Kinds;
 use super::super::metric::{metric_name, test_name};
 use super::super::wording::{direction, label, value_text};
 use super::page::Source;
@@ -18,8 +19,9 @@ pub(super) fn section(source: &Source) -> String {
     let (plan, analysis) = (source.plan, source.analysis);
     let (metric, test) = (metric_name(plan.compare.metric), test_name(plan.compare.metric));
     let order = best_first(plan, analysis);
+    let kinds = Some(Kinds::of(plan, source.loaded)).filter(Kinds::differ);
     let summaries = order.iter().filter_map(|c| analysis.configurations[*c].summary());
-    let scale = Scale::over(Kind::Linear, summaries.flat_map(|s| ends(&s)), 0.03);
+    let scale = scale(summaries);
     let mut html = format!(
         "<section id=\"configurations\"><h2>Configurations</h2><p class=\"sub\">Means of {metric} over the seeds that \
          finished, with 95% t intervals; {}. The bars run from {} to {}. Differences are from the baseline’s best, \
@@ -39,12 +41,16 @@ pub(super) fn section(source: &Source) -> String {
         ("difference [95%]", "from the baseline’s best", "num"),
         ("p", "sign-flip", "num"),
         (test, "mean on the test split", "num"),
+        ("device", "kinds of device that runs were made on", ""),
     ] {
+        if name == "device" && kinds.is_none() {
+            continue;
+        }
         let _ = write!(html, "<th scope=\"col\" class=\"{class}\" title=\"{}\">{}</th>", esc(hint), esc(name));
     }
     html += "</tr></thead><tbody>";
     for configuration in order.iter().take(MOST_ROWS) {
-        html += &row(source, *configuration, &scale);
+        html += &row(source, *configuration, &scale, kinds.as_ref());
     }
     html += "</tbody></table></div>";
     if order.len() > MOST_ROWS {
@@ -53,11 +59,16 @@ pub(super) fn section(source: &Source) -> String {
     html + "</section>"
 }
 
+/// The common scale of a table's intervals.
+pub(super) fn scale(summaries: impl Iterator<Item = Summary>) -> Scale {
+    Scale::over(Kind::Linear, summaries.flat_map(|s| ends(&s)), 0.03)
+}
+
 fn ends(summary: &Summary) -> [f64; 2] {
     summary.ci95.map_or([summary.mean; 2], |i| [i.lo, i.hi])
 }
 
-fn row(source: &Source, configuration: usize, scale: &Scale) -> String {
+fn row(source: &Source, configuration: usize, scale: &Scale, kinds: Option<&Kinds>) -> String {
     let (plan, analysis) = (source.plan, source.analysis);
     let results = &analysis.configurations[configuration];
     let (summary, test) = (results.summary(), results.test_summary());
@@ -88,6 +99,9 @@ fn row(source: &Source, configuration: usize, scale: &Scale) -> String {
     ] {
         let _ = write!(html, "<td class=\"num\" data-v=\"{order}\">{}</td>", esc(&text));
     }
+    if let Some(kinds) = kinds {
+        let _ = write!(html, "<td>{}</td>", esc(&kinds.text(configuration)));
+    }
     html + "</tr>"
 }
 
@@ -95,7 +109,7 @@ fn trouble(n: usize) -> String {
     if n == 0 { "0".to_owned() } else { format!("<b class=\"bad\">{n}</b>") }
 }
 
-fn mean_text(summary: Option<Summary>) -> String {
+pub(super) fn mean_text(summary: Option<Summary>) -> String {
     match summary {
         None => "no run finished".to_owned(),
         Some(s) => match s.ci95 {
@@ -106,7 +120,7 @@ fn mean_text(summary: Option<Summary>) -> String {
 }
 
 /// An interval on the table's common scale.
-fn bar(summary: Option<Summary>, scale: &Scale) -> String {
+pub(super) fn bar(summary: Option<Summary>, scale: &Scale) -> String {
     let Some(summary) = summary else {
         return String::new();
     };

@@ -4,9 +4,11 @@ mod browser;
 mod edges;
 mod structure;
 
+pub(in crate::report) use structure::assert_well_formed;
+
 use std::path::Path;
 
-use super::{html, write_report};
+use super::{Drawn, Running, write_report};
 use crate::plan::Plan;
 use crate::report::analyse;
 use crate::run::{Outcome, Panel};
@@ -14,18 +16,25 @@ use crate::store::{LogWriter, Results};
 use crate::testing::{execution, plan, row};
 
 /// A results folder for a plan.
-fn open(root: &Path, plan: &Plan, sweep_toml: &str) -> Results {
+pub(in crate::report) fn open(root: &Path, plan: &Plan, sweep_toml: &str) -> Results {
     Results::open_or_create(root, plan, sweep_toml).unwrap().results
 }
 
 /// The page of what is in the folder.
 fn page(results: &Results, plan: &Plan) -> String {
+    page_of(results, plan, None)
+}
+
+/// The page, perhaps of a sweep at work.
+fn page_of(results: &Results, plan: &Plan, running: Option<Running>) -> String {
     let loaded = results.load(plan).unwrap();
-    html(results, plan, &loaded, &analyse(plan, &loaded)).unwrap()
+    let analysis = analyse(plan, &loaded);
+    let drawn = Drawn::gather(results, plan, &loaded, &analysis, running).unwrap();
+    super::page::page(&drawn.source, &drawn.curves)
 }
 
 /// Attempts and publishes a run with a log of `rows` rows; the arm `sr4` logs its weights too.
-fn publish(results: &Results, plan: &Plan, run: usize, outcome: &Outcome, rows: u64) {
+pub(in crate::report) fn publish(results: &Results, plan: &Plan, run: usize, outcome: &Outcome, rows: u64) {
     let run = &plan.runs[run];
     let attempt = results.begin_attempt(run).unwrap();
     let mut log = LogWriter::create(&attempt.log()).unwrap();
@@ -59,9 +68,19 @@ fn all_finished(results: &Results, plan: &Plan, rows: u64) {
 }
 
 /// Two arms with six seeds, all finished.
-fn good(root: &Path) -> (Plan, Results) {
+pub(in crate::report) fn good(root: &Path) -> (Plan, Results) {
     let plan = plan(&[("adamw", &[]), ("sr4", &["0.001", "0.01", "0.1"])], &[1, 2, 3, 4, 5, 6]);
     let results = open(root, &plan, "name = \"test\"\n");
     all_finished(&results, &plan, 12);
+    (plan, results)
+}
+
+/// Two arms of ten configurations with ten seeds, and logs of 200 rows.
+fn two_hundred(root: &Path) -> (Plan, Results) {
+    let rates: Vec<String> = (1..=10).map(|i| format!("{}", f64::from(i) / 1000.0)).collect();
+    let rates: Vec<&str> = rates.iter().map(String::as_str).collect();
+    let plan = plan(&[("adamw", &rates), ("sr4", &rates)], &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    let results = open(root, &plan, "");
+    all_finished(&results, &plan, 200);
     (plan, results)
 }

@@ -2,7 +2,7 @@
 
 /// Text as it may stand in an element or in a quoted attribute. Control characters but for line ends and tabs, which
 /// HTML does not know, become `�`.
-pub(super) fn esc(text: &str) -> String {
+pub(in crate::report) fn esc(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -17,6 +17,11 @@ pub(super) fn esc(text: &str) -> String {
         }
     }
     out
+}
+
+/// Text as it may stand in an id and in the name of a file.
+pub(super) fn slug(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii_alphanumeric() || "-_+.".contains(c) { c } else { '_' }).collect()
 }
 
 /// JSON as it may stand in a `script` element: no `<` can end it.

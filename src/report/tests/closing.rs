@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::report::{Analysis, ConfigurationResults, SeedState, closing_text, verdict};
 use crate::testing::plan;
 
-fn analysis(plan: &Plan, configurations: Vec<ConfigurationResults>) -> Analysis {
+pub(super) fn analysis(plan: &Plan, configurations: Vec<ConfigurationResults>) -> Analysis {
     Analysis { verdict: verdict(plan, &configurations), configurations, strangers: Vec::new(), warnings: Vec::new() }
 }
 
@@ -15,8 +15,8 @@ fn text(plan: &Plan, analysis: &Analysis) -> String {
     closing_text(plan, analysis, Path::new("results/test"), false)
 }
 
-#[test]
-fn a_sweep_with_all_kinds_of_endings() {
+/// A sweep in which runs finished, diverged and failed.
+pub(super) fn mixed() -> (Plan, Analysis) {
     let plan = plan(&[("adamw", &["0.001", "0.003"]), ("sr4", &["0.001", "0.003"])], &[1, 2, 3, 4, 5, 6]);
     let configurations = results(&plan, |c, seed| match (c.arm.as_str(), c.axes[0].value.as_str(), seed) {
         ("sr4", "0.001", _) => SeedState::Diverged,
@@ -25,7 +25,13 @@ fn a_sweep_with_all_kinds_of_endings() {
         (_, "0.001", _) => done(2.3 + noise(seed, 2)),
         _ => done(2.35 + noise(seed, 3)),
     });
-    let mut analysis = analysis(&plan, configurations);
+    let analysis = analysis(&plan, configurations);
+    (plan, analysis)
+}
+
+#[test]
+fn a_sweep_with_all_kinds_of_endings() {
+    let (plan, mut analysis) = mixed();
     analysis.strangers = vec!["old_s1-00000000000000aa".to_owned()];
     analysis.warnings = vec!["runs/x: log.csv is missing; the run counts as unfinished".to_owned()];
     assert_eq!(text(&plan, &analysis), include_str!("closing.txt"));

@@ -2,6 +2,7 @@
 
 mod closing;
 mod diff;
+mod markup;
 mod speed;
 mod tables;
 mod verdict;

@@ -29,7 +29,12 @@ fn mixed(root: &Path) -> (Plan, Results) {
     publish(&results, &plan.runs[1], &diverged(17), 10.0);
     publish(&results, &plan.runs[2], &finished(2.75, Some(3.0)), 10.0);
     let attempt = results.begin_attempt(&plan.runs[3]).unwrap();
-    let failure = AttemptFailure { cause: "crashed".to_owned(), message: "signal 9".to_owned(), ended: String::new() };
+    let failure = AttemptFailure {
+        cause: "crashed".to_owned(),
+        message: "signal 9".to_owned(),
+        ended: String::new(),
+        for_good: true,
+    };
     results.record_failure(&attempt, &failure).unwrap();
     publish(&results, &plan.runs[4], &finished(2.0, Some(2.0)), 10.0);
     (plan, results)

@@ -1,0 +1,16 @@
+//! Who works on a run.
+//!
+//! A controller claims a run by making `lease.<n+1>` in the run's folder, n being the highest number there: exclusively, and with
+//! its content already in it. The highest number holds the run. A lease never changes, but that it is marked when it is given back;
+//! its number is not used again before the run has a result, and with the result the leases go.
+//!
+//! A controller proves that it lives by counting in one file of its own, `controllers/<name>.beat`, which its leases name.
+
+#[allow(dead_code, reason = "claims follow")]
+mod file;
+#[allow(dead_code, reason = "claims follow")]
+mod rules;
+mod view;
+
+pub use rules::LeaseTerms;
+pub use view::{ControllerView, LeaseState, LeaseView};
