@@ -1,4 +1,4 @@
-// Causal attention, dense or sparse by chunks of positions (MoBA). Products follow S1 and are cut into tiles as in product.cu;
+// Causal attention, dense or sparse by chunks of positions (MoBA). Products follow S1 and are cut into tiles as in product.cuh;
 // tiles that no query sees are left out. An item is a window and head; its shares p and their gradients are [T,T].
 
 // Sum over the chunk's positions, divided by their number. One thread a channel. Overwrites means.
@@ -57,6 +57,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_choose(
 // Positions, and channels, of a tile. Blocks of 128 threads.
 #define TILE 64
 #define CHANNELS 32
+typedef Tile<TILE, CHANNELS, 32, 4, 4> AttentionTile;
 
 // out[i][j] = x_i . z_j over a head's channels, for the tiles (of CHANNELS keys) with keys j <= i. Grid y: query tiles of every item.
 extern "C" __global__ void __launch_bounds__(128, 4) attention_scores(
@@ -72,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(128, 4) attention_scores(
     const size_t head = ((size_t)lane * windows + item / heads) * tokens * c + (item % heads) * n;
     const size_t square = ((size_t)lane * windows * heads + item) * tokens * tokens;
     const Operands o = {x + head, z + head, nullptr, out + square, c, c, tokens};
-    product_tile<TILE, CHANNELS, 32, 4, false, true>(o, row0, col0, tokens, tokens, 0, n, SET);
+    product_tile<AttentionTile, false, true>(o, Spot{row0, col0, tokens, tokens}, 0, n, SET);
 }
 
 // out_i = sum over keys j of s[i][j] x_j. Grid y: query tiles of every item. Overwrites out.
@@ -89,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(128, 4) attention_rows(
     const size_t head = ((size_t)lane * windows + item / heads) * tokens * c + (item % heads) * n;
     const size_t square = ((size_t)lane * windows * heads + item) * tokens * tokens;
     const Operands o = {s + square, x + head, nullptr, out + head, tokens, c, c};
-    product_tile<TILE, CHANNELS, 32, 4, false, false>(o, row0, blockIdx.x * CHANNELS, tokens, n, 0, min(row0 + TILE, tokens), SETTLE);
+    product_tile<AttentionTile, false, false>(o, Spot{row0, blockIdx.x * CHANNELS, tokens, n}, 0, min(row0 + TILE, tokens), SETTLE);
 }
 
 // out_j = sum over queries i of s[i][j] x_i. Grid y: key tiles of every item. Overwrites out.
@@ -106,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(128, 4) attention_columns(
     const size_t head = ((size_t)lane * windows + item / heads) * tokens * c + (item % heads) * n;
     const size_t square = ((size_t)lane * windows * heads + item) * tokens * tokens;
     const Operands o = {s + square, x + head, nullptr, out + head, tokens, c, c};
-    product_tile<TILE, CHANNELS, 32, 4, true, false>(o, row0, blockIdx.x * CHANNELS, tokens, n, from, tokens, SETTLE);
+    product_tile<AttentionTile, true, false>(o, Spot{row0, blockIdx.x * CHANNELS, tokens, n}, from, tokens, SETTLE);
 }
 
 // Shares of a query's visible keys from its products with them, in place; all other keys of the row get +0. One warp a query.

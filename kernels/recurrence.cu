@@ -25,7 +25,7 @@ __device__ __forceinline__ float fold_states(float p0, float p1, float p2, float
     return (odd ? odd_sum : even_sum) + __shfl_xor_sync(FULL_WARP, odd ? even_sum : odd_sum, 1);
 }
 
-// A head's vectors of a few tokens in shared memory: element q + 4 m of token t stands at t LINE + q PART + m, in the order in which
+// A head's vectors of a few tokens in shared memory: element q + 4 m stands at q PART + m of a token's line, in the order in which
 // threads read it, apart enough that the four threads find different banks.
 template <int M>
 struct Lines {
@@ -40,34 +40,38 @@ struct Feed {
     static constexpr bool WHOLE = TOKENS * M % THREADS == 0;
     float held[EXACT ? 4 * FOURS : FLOATS];
 
-    // Tokens first..first + TOKENS, of which those before `end` exist.
+    // Where a thread's first number of a vector's first token lies.
+    static __device__ __forceinline__ const float* begin(const float* from, u32 c) {
+        return EXACT ? from + (size_t)(threadIdx.x / M) * c + 4 * (threadIdx.x % M) : from;
+    }
+
+    // Tokens first..first + TOKENS, of which those before `end` exist; `from` is `begin` moved on to token `first`.
     __device__ __forceinline__ void fetch(const float* from, int first, int end, u32 c, u32 n) {
         if (EXACT) {
+            const int t = first + (int)(threadIdx.x / M);
 #pragma unroll
             for (int p = 0; p < FOURS; ++p) {
-                const u32 e = threadIdx.x + p * THREADS;
-                const int t = first + (int)(e / M);
-                const bool there = (WHOLE || e < TOKENS * M) && t >= 0 && t < end;
+                const bool there = (WHOLE || threadIdx.x + p * THREADS < TOKENS * M) && (u32)(t + p * (THREADS / M)) < (u32)end;
                 const float4 none = {0.0f, 0.0f, 0.0f, 0.0f};
-                const float4 four = there ? *reinterpret_cast<const float4*>(from + (size_t)t * c + 4 * (e % M)) : none;
+                const float4 four = there ? *reinterpret_cast<const float4*>(from) : none;
                 held[4 * p] = four.x, held[4 * p + 1] = four.y, held[4 * p + 2] = four.z, held[4 * p + 3] = four.w;
+                from += (size_t)(THREADS / M) * c;
             }
         } else {
 #pragma unroll
             for (int p = 0; p < FLOATS; ++p) {
-                const u32 e = threadIdx.x + p * THREADS;
-                const int t = first + (int)(e / n);
-                held[p] = e < TOKENS * n && t >= 0 && t < end ? from[(size_t)t * c + e % n] : 0.0f;
+                const u32 e = threadIdx.x + p * THREADS, t = e / n;
+                held[p] = e < TOKENS * n && (u32)(first + (int)t) < (u32)end ? from[(size_t)t * c + e % n] : 0.0f;
             }
         }
     }
 
-    __device__ __forceinline__ void store(float* to, u32 n) const {
+    __device__ __forceinline__ void store(float* to, u32 line, u32 n) const {
         if (EXACT) {
 #pragma unroll
             for (int p = 0; p < FOURS; ++p) {
                 const u32 e = threadIdx.x + p * THREADS;
-                float* at = to + e / M * Lines<M>::LINE + e % M;
+                float* at = to + e / M * line + e % M;
 #pragma unroll
                 for (int q = 0; q < 4; ++q) {
                     if (WHOLE || e < TOKENS * M) at[q * Lines<M>::PART] = held[4 * p + q];
@@ -77,7 +81,7 @@ struct Feed {
 #pragma unroll
             for (int p = 0; p < FLOATS; ++p) {
                 const u32 e = threadIdx.x + p * THREADS, j = e % n;
-                if (e < TOKENS * n) to[e / n * Lines<M>::LINE + j % 4 * Lines<M>::PART + j / 4] = held[p];
+                if (e < TOKENS * n) to[e / n * line + j % 4 * Lines<M>::PART + j / 4] = held[p];
             }
         }
     }
@@ -85,7 +89,7 @@ struct Feed {
 
 // A thread's elements of a vector, from shared memory.
 template <int M>
-struct Part {
+struct Held {
     float at[M];
     __device__ __forceinline__ void read(const float* from) {
 #pragma unroll
@@ -105,28 +109,47 @@ struct RowsPlace {
 };
 
 // The five vectors along a row's elements and the numbers of the rows themselves, staged for one warp: two segments in shared memory,
-// one more on its way.
+// one more on its way. A token is a slot of five lines.
 template <int M, int SEGMENT, int ROWS, bool EXACT>
 struct RowsFeed {
-    static constexpr int LINE = Lines<M>::LINE, OWN = 8 * ROWS, OWN_PER = (SEGMENT * OWN + 31) / 32;
+    static constexpr int SLOT = 5 * Lines<M>::LINE, OWN = 8 * ROWS, OWN_PER = (SEGMENT * OWN + 31) / 32;
     Feed<M, SEGMENT, 32, EXACT> feeds[5];
     float own[OWN_PER];
+    const float* from[5];
+    const float* rows;
+    int first;
 
-    __device__ __forceinline__ void fetch(const float* const (&from)[5], const float* rows, int first, const RowsPlace& p) {
+    // Begins at token `at`.
+    __device__ __forceinline__ RowsFeed(const float* const (&vectors)[5], const float* own_rows, int at, const RowsPlace& p) : first(at) {
+        const long long skip = (long long)at * p.c;
 #pragma unroll
-        for (int v = 0; v < 5; ++v) feeds[v].fetch(from[v], first, (int)p.tokens, p.c, p.n);
-#pragma unroll
-        for (int l = 0; l < OWN_PER; ++l) {
-            const u32 e = threadIdx.x + 32 * l, i = p.first_row + e % OWN;
-            const int t = first + (int)(e / OWN);
-            const bool there = e < SEGMENT * OWN && (EXACT || i < p.n) && t >= 0 && t < (int)p.tokens;
-            own[l] = there ? rows[(size_t)t * p.c + i] : 0.0f;
-        }
+        for (int v = 0; v < 5; ++v) from[v] = Feed<M, SEGMENT, 32, EXACT>::begin(vectors[v], p.c) + skip;
+        rows = own_rows + skip + (size_t)(threadIdx.x / OWN) * p.c + p.first_row + threadIdx.x % OWN;
     }
 
-    __device__ __forceinline__ void store(float (*to)[SEGMENT * LINE], float* rows, u32 n) const {
+    // Fetches a segment, and goes `direction` segments on.
+    __device__ __forceinline__ void fetch(int direction, const RowsPlace& p) {
+        const long long skip = (long long)direction * SEGMENT * p.c;
 #pragma unroll
-        for (int v = 0; v < 5; ++v) feeds[v].store(to[v], n);
+        for (int v = 0; v < 5; ++v) {
+            feeds[v].fetch(from[v], first, (int)p.tokens, p.c, p.n);
+            from[v] += skip;
+        }
+        const float* at = rows;
+#pragma unroll
+        for (int l = 0; l < OWN_PER; ++l) {
+            const u32 e = threadIdx.x + 32 * l, t = (u32)(first + (int)(e / OWN));
+            const bool there = e < SEGMENT * OWN && (EXACT || p.first_row + e % OWN < p.n) && t < p.tokens;
+            own[l] = there ? *at : 0.0f;
+            at += (size_t)(32 / OWN) * p.c;
+        }
+        rows += skip;
+        first += direction * SEGMENT;
+    }
+
+    __device__ __forceinline__ void store(float* to, float* rows, u32 n) const {
+#pragma unroll
+        for (int v = 0; v < 5; ++v) feeds[v].store(to + v * Lines<M>::LINE, SLOT, n);
 #pragma unroll
         for (int l = 0; l < OWN_PER; ++l) {
             if (threadIdx.x + 32 * l < SEGMENT * OWN) rows[threadIdx.x + 32 * l] = own[l];
@@ -134,79 +157,82 @@ struct RowsFeed {
     }
 };
 
+// A thread's elements of a token's five vectors.
+template <int M>
+struct Token {
+    Held<M> of[5];
+    __device__ __forceinline__ void read(const float* slot) {
+#pragma unroll
+        for (int x = 0; x < 5; ++x) of[x].read(slot + x * Lines<M>::LINE);
+    }
+};
+
 // AHEAD: the next token's elements are read, and the segment after the next is fetched, before they are needed; a large head has no
-// registers for that.
+// registers for that. Loops over tokens are kept short, since instructions that do not fit a chip's first cache come slowly.
 template <int M, int SEGMENT, int ROWS, bool EXACT>
 __device__ __forceinline__ void recurrence_forward(
     const float* const (&vectors)[5],  // kk, w, k, b, r
     const float* v, float* y, float* sa, float* states, const RowsPlace& place) {
-    constexpr int LINE = Lines<M>::LINE, OWN = 8 * ROWS;
+    constexpr int SLOT = 5 * Lines<M>::LINE, OWN = 8 * ROWS;
     constexpr bool AHEAD = EXACT || M <= 8;
-    __shared__ __align__(16) float staged[2][5][SEGMENT * LINE];
+    __shared__ __align__(16) float staged[2][SEGMENT * SLOT];
     __shared__ float values[2][SEGMENT * OWN];
     const u32 i = threadIdx.x / 4, q = threadIdx.x % 4, n = place.n, c = place.c;
     const int terms = (int)((n + 3 - q) / 4), tokens = (int)place.tokens;
-    RowsFeed<M, SEGMENT, ROWS, EXACT> feed;
-    feed.fetch(vectors, v, 0, place);
+    RowsFeed<M, SEGMENT, ROWS, EXACT> feed(vectors, v, 0, place);
+    feed.fetch(1, place);
     feed.store(staged[0], values[0], n);
-    if (AHEAD) feed.fetch(vectors, v, SEGMENT, place);
+    if (AHEAD) feed.fetch(1, place);
     __syncwarp();
-    Part<M> now[5], next[5];
-#pragma unroll
-    for (int x = 0; x < 5; ++x) {
-        if (AHEAD) now[x].read(&staged[0][x][q * Lines<M>::PART]);
-    }
+    Token<M> now, next;
+    if (AHEAD) now.read(staged[0] + q * Lines<M>::PART);
     float s[ROWS][M] = {}, y_part[ROWS] = {};
+    // Thread 0 of four stores the output of the token before, thread 1 the token's sum.
+    int told = q == 0 ? -1 : 0;
+    float* to = (q == 0 ? y : sa) + (long long)told * c + place.first_row + i;
+    float* kept = states ? states + (size_t)(place.first_row + i) * n + q : nullptr;
     u32 half = 0;
     for (int t0 = 0; t0 < tokens; t0 += SEGMENT, half ^= 1) {
         __syncwarp();
-        if (!AHEAD) feed.fetch(vectors, v, t0 + SEGMENT, place);
+        if (!AHEAD) feed.fetch(1, place);
         feed.store(staged[half ^ 1], values[half ^ 1], n);
         __syncwarp();
-        if (AHEAD) feed.fetch(vectors, v, t0 + 2 * SEGMENT, place);
-        if (states) {
-            float* to = states + (size_t)(t0 / SEGMENT) * n * n + q;
+        if (AHEAD) feed.fetch(1, place);
+        if (kept) {
             EACH_ROW {
-                const u32 row = place.first_row + i + 8 * z;
-                if (EXACT || row < n) {
-                    EACH_TERM to[(size_t)row * n + 4 * m] = s[z][m];
+                if (EXACT || place.first_row + i + 8 * z < n) {
+                    EACH_TERM kept[(size_t)8 * z * n + 4 * m] = s[z][m];
                 }
             }
+            kept += (size_t)n * n;
         }
-#pragma unroll
+        const float* slot = staged[half] + q * Lines<M>::PART;
+        const float* beyond = staged[half ^ 1] + q * Lines<M>::PART;
+#pragma unroll 2
         for (int l = 0; l < SEGMENT; ++l) {
-            const bool last = l + 1 == SEGMENT;
-#pragma unroll
-            for (int x = 0; x < 5; ++x) {
-                const float* here = &staged[half][x][l * LINE + q * Lines<M>::PART];
-                const float* then = last ? &staged[half ^ 1][x][q * Lines<M>::PART] : here + LINE;
-                if (AHEAD) next[x].read(then);
-                if (!AHEAD) now[x].read(here);
-            }
+            if (!AHEAD) now.read(slot);
+            slot = l + 1 == SEGMENT ? beyond : slot + SLOT;
+            if (AHEAD) next.read(slot);
             EACH_ROW {
                 const float vi = values[half][l * OWN + i + 8 * z];
                 float p = 0.0f;
-                EACH_TERM p = fmaf(s[z][m], -now[0].at[m], p);
+                EACH_TERM p = fmaf(s[z][m], -now.of[0].at[m], p);
                 // The output of the token before is folded along with this one's sum, since each fold is a wait.
                 const float removed = fold_state(p), out = fold_state(y_part[z]);
-                const u32 row = place.first_row + i + 8 * z;
-                const size_t at = (size_t)(t0 + l) * c + row;
-                if (EXACT || row < n) {
-                    if (q == 0 && t0 + l > 0 && t0 + l <= tokens) y[at - c] = out;
-                    if (q == 1 && t0 + l < tokens) sa[at] = removed;
-                }
+                const bool there = (u32)told < (u32)tokens && q < 2 && (EXACT || place.first_row + i + 8 * z < n);
+                if (there) to[8 * z] = q == 0 ? out : removed;
                 y_part[z] = 0.0f;
                 EACH_TERM {
-                    s[z][m] = fmaf(vi, now[2].at[m], fmaf(removed, now[3].at[m], s[z][m] * now[1].at[m]));
-                    y_part[z] = fmaf(s[z][m], now[4].at[m], y_part[z]);
+                    s[z][m] = fmaf(vi, now.of[2].at[m], fmaf(removed, now.of[3].at[m], s[z][m] * now.of[1].at[m]));
+                    y_part[z] = fmaf(s[z][m], now.of[4].at[m], y_part[z]);
                 }
             }
-#pragma unroll
-            for (int x = 0; x < 5; ++x) {
-                if (AHEAD) now[x] = next[x];
-            }
+            ++told;
+            to += c;
+            if (AHEAD) now = next;
         }
-    }    // The last token's output, where no token beyond the end has told it.
+    }
+    // The last token's output, where no token beyond the end has told it.
     EACH_ROW {
         const float out = fold_state(y_part[z]);
         const u32 row = place.first_row + i + 8 * z;
@@ -218,68 +244,61 @@ template <int M, int SEGMENT, int ROWS, bool EXACT>
 __device__ __forceinline__ void recurrence_rows(
     const float* const (&vectors)[5],  // b, r, w, kk, k
     const float* dy, float* dv, float* h, float* states, const RowsPlace& place) {
-    constexpr int LINE = Lines<M>::LINE, OWN = 8 * ROWS;
+    constexpr int SLOT = 5 * Lines<M>::LINE, OWN = 8 * ROWS;
     constexpr bool AHEAD = EXACT || M <= 8;
-    __shared__ __align__(16) float staged[2][5][SEGMENT * LINE];
-    __shared__ float own_rows[2][SEGMENT * OWN];
+    __shared__ __align__(16) float staged[2][SEGMENT * SLOT];
+    __shared__ float outputs[2][SEGMENT * OWN];
     const u32 i = threadIdx.x / 4, q = threadIdx.x % 4, n = place.n, c = place.c;
     const int terms = (int)((n + 3 - q) / 4), tokens = (int)place.tokens;
     const int end = (tokens + SEGMENT - 1) / SEGMENT * SEGMENT;
-    RowsFeed<M, SEGMENT, ROWS, EXACT> feed;
-    feed.fetch(vectors, dy, end - SEGMENT, place);
-    feed.store(staged[0], own_rows[0], n);
-    if (AHEAD) feed.fetch(vectors, dy, end - 2 * SEGMENT, place);
+    RowsFeed<M, SEGMENT, ROWS, EXACT> feed(vectors, dy, end - SEGMENT, place);
+    feed.fetch(-1, place);
+    feed.store(staged[0], outputs[0], n);
+    if (AHEAD) feed.fetch(-1, place);
     __syncwarp();
-    Part<M> now[5], next[5];
-#pragma unroll
-    for (int x = 0; x < 5; ++x) {
-        if (AHEAD) now[x].read(&staged[0][x][(SEGMENT - 1) * LINE + q * Lines<M>::PART]);
-    }
+    Token<M> now, next;
+    if (AHEAD) now.read(staged[0] + (SEGMENT - 1) * SLOT + q * Lines<M>::PART);
     float g[ROWS][M] = {};
+    // Thread 0 of four stores the value's gradient, thread 1 the token's sum.
+    int told = end - 1;
+    float* to = (q == 0 ? dv : h) + (long long)told * c + place.first_row + i;
+    float* kept = states + (size_t)(end / SEGMENT) * n * n + (size_t)(place.first_row + i) * n + q;
     u32 half = 0;
     for (int t0 = end - SEGMENT; t0 >= 0; t0 -= SEGMENT, half ^= 1) {
         __syncwarp();
-        if (!AHEAD) feed.fetch(vectors, dy, t0 - SEGMENT, place);
-        feed.store(staged[half ^ 1], own_rows[half ^ 1], n);
+        if (!AHEAD) feed.fetch(-1, place);
+        feed.store(staged[half ^ 1], outputs[half ^ 1], n);
         __syncwarp();
-        if (AHEAD) feed.fetch(vectors, dy, t0 - 2 * SEGMENT, place);
-        float* to = states + (size_t)(t0 / SEGMENT) * n * n + q;
+        if (AHEAD) feed.fetch(-1, place);
+        kept -= (size_t)n * n;
         EACH_ROW {
-            const u32 row = place.first_row + i + 8 * z;
-            if (EXACT || row < n) {
-                EACH_TERM to[(size_t)row * n + 4 * m] = g[z][m];
+            if (EXACT || place.first_row + i + 8 * z < n) {
+                EACH_TERM kept[(size_t)8 * z * n + 4 * m] = g[z][m];
             }
         }
-#pragma unroll
+        const float* slot = staged[half] + (SEGMENT - 1) * SLOT + q * Lines<M>::PART;
+        const float* beyond = staged[half ^ 1] + (SEGMENT - 1) * SLOT + q * Lines<M>::PART;
+#pragma unroll 2
         for (int l = SEGMENT - 1; l >= 0; --l) {
-#pragma unroll
-            for (int x = 0; x < 5; ++x) {
-                const float* here = &staged[half][x][l * LINE + q * Lines<M>::PART];
-                const float* then = l == 0 ? &staged[half ^ 1][x][(SEGMENT - 1) * LINE + q * Lines<M>::PART] : here - LINE;
-                if (AHEAD) next[x].read(then);
-                if (!AHEAD) now[x].read(here);
-            }
+            if (!AHEAD) now.read(slot);
+            slot = l == 0 ? beyond : slot - SLOT;
+            if (AHEAD) next.read(slot);
             EACH_ROW {
-                const float d = own_rows[half][l * OWN + i + 8 * z];
+                const float d = outputs[half][l * OWN + i + 8 * z];
                 float ph = 0.0f, pv = 0.0f;
                 EACH_TERM {
-                    g[z][m] = fmaf(d, now[1].at[m], g[z][m]);
-                    ph = fmaf(g[z][m], now[0].at[m], ph);
-                    pv = fmaf(g[z][m], now[4].at[m], pv);
+                    g[z][m] = fmaf(d, now.of[1].at[m], g[z][m]);
+                    ph = fmaf(g[z][m], now.of[0].at[m], ph);
+                    pv = fmaf(g[z][m], now.of[4].at[m], pv);
                 }
                 const float of_h = fold_state(ph), of_v = fold_state(pv);
-                const u32 row = place.first_row + i + 8 * z;
-                const size_t at = (size_t)(t0 + l) * c + row;
-                if ((EXACT || row < n) && t0 + l < tokens) {
-                    if (q == 0) dv[at] = of_v;
-                    if (q == 1) h[at] = of_h;
-                }
-                EACH_TERM g[z][m] = fmaf(of_h, -now[3].at[m], g[z][m] * now[2].at[m]);
+                const bool there = told < tokens && q < 2 && (EXACT || place.first_row + i + 8 * z < n);
+                if (there) to[8 * z] = q == 0 ? of_v : of_h;
+                EACH_TERM g[z][m] = fmaf(of_h, -now.of[3].at[m], g[z][m] * now.of[2].at[m]);
             }
-#pragma unroll
-            for (int x = 0; x < 5; ++x) {
-                if (AHEAD) now[x] = next[x];
-            }
+            --told;
+            to -= c;
+            if (AHEAD) now = next;
         }
     }
 }
@@ -304,12 +323,14 @@ __device__ __forceinline__ void recurrence_columns(
     __shared__ float own[5][SEGMENT * WIDE];
     const u32 l = threadIdx.x / 4, q = threadIdx.x % 4, n = place.n, c = place.c;
     const int first = (int)(place.segment * SEGMENT), terms = (int)((n + 3 - q) / 4);
-    float state[SEGMENT + 1][COLUMNS][M] = {}, g[COLUMNS][M] = {};
+    // Each thread's states before the segment's tokens.
+    __shared__ float4 kept[SEGMENT][COLUMNS * M / 4][THREADS];
+    float state[COLUMNS][M] = {}, g[COLUMNS][M] = {};
     EACH_COLUMN {
         const u32 j = place.first_column + l + 16 * z;
         if (EXACT || j < n) {
             EACH_TERM {
-                state[0][z][m] = states[(size_t)(q + 4 * m) * n + j];
+                state[z][m] = states[(size_t)(q + 4 * m) * n + j];
                 g[z][m] = gradients[(size_t)(q + 4 * m) * n + j];
             }
         }
@@ -317,8 +338,8 @@ __device__ __forceinline__ void recurrence_columns(
 #pragma unroll
     for (int x = 0; x < 4; ++x) {
         Feed<M, SEGMENT, THREADS, EXACT> feed;
-        feed.fetch(rows[x], first, (int)place.tokens, c, n);
-        feed.store(staged[x], n);
+        feed.fetch(feed.begin(rows[x], c) + (size_t)first * c, first, (int)place.tokens, c, n);
+        feed.store(staged[x], LINE, n);
     }
 #pragma unroll
     for (int x = 0; x < 5; ++x) {
@@ -332,45 +353,56 @@ __device__ __forceinline__ void recurrence_columns(
         }
     }
     __syncthreads();
-#pragma unroll
+#pragma unroll 1
     for (int t = 0; t < SEGMENT; ++t) {
-        Part<M> v, removed;
+        Held<M> v, removed;
         v.read(&staged[0][t * LINE + q * Lines<M>::PART]);
         removed.read(&staged[1][t * LINE + q * Lines<M>::PART]);
         EACH_COLUMN {
+#pragma unroll
+            for (int f = 0; f < M / 4; ++f) {
+                const float* s4 = state[z] + 4 * f;
+                kept[t][z * M / 4 + f][threadIdx.x] = make_float4(s4[0], s4[1], s4[2], s4[3]);
+            }
             const u32 at = t * WIDE + l + 16 * z;
             const float w = own[1][at], k = own[2][at], b = own[4][at];
-            EACH_TERM {
-                state[t + 1][z][m] = fmaf(v.at[m], k, fmaf(removed.at[m], b, state[t][z][m] * w));
-            }
+            EACH_TERM state[z][m] = fmaf(v.at[m], k, fmaf(removed.at[m], b, state[z][m] * w));
         }
     }
-    float* const mine = q == 0 ? out[0] : q == 1 ? out[1] : q == 2 ? out[2] : out[3];
-#pragma unroll
-    for (int t = SEGMENT - 1; t >= 0; --t) {
-        Part<M> v, removed, d, h;
+    float* to = (q == 0 ? out[0] : q == 1 ? out[1] : q == 2 ? out[2] : out[3]);
+    to += (size_t)(first + SEGMENT - 1) * c + place.first_column + l;
+    float* to_k = out[4] + (size_t)(first + SEGMENT - 1) * c + place.first_column + l;
+#pragma unroll 1
+    for (int t = SEGMENT - 1; t >= 0; --t, to -= c, to_k -= c) {
+        Held<M> v, removed, d, h;
         v.read(&staged[0][t * LINE + q * Lines<M>::PART]);
         removed.read(&staged[1][t * LINE + q * Lines<M>::PART]);
         d.read(&staged[2][t * LINE + q * Lines<M>::PART]);
         h.read(&staged[3][t * LINE + q * Lines<M>::PART]);
         EACH_COLUMN {
-            const u32 at = t * WIDE + l + 16 * z, j = place.first_column + l + 16 * z;
+            const u32 at = t * WIDE + l + 16 * z;
             const float r = own[0][at], w = own[1][at], a = -own[3][at];
             float pr = 0.0f, pk = 0.0f, pb = 0.0f, pw = 0.0f, pa = 0.0f;
+            float before[M];
+#pragma unroll
+            for (int f = 0; f < M / 4; ++f) {
+                const float4 four = kept[t][z * M / 4 + f][threadIdx.x];
+                before[4 * f] = four.x, before[4 * f + 1] = four.y, before[4 * f + 2] = four.z, before[4 * f + 3] = four.w;
+            }
             EACH_TERM {
                 g[z][m] = fmaf(d.at[m], r, g[z][m]);
-                pr = fmaf(state[t + 1][z][m], d.at[m], pr);
+                pr = fmaf(state[z][m], d.at[m], pr);
                 pk = fmaf(g[z][m], v.at[m], pk);
                 pb = fmaf(g[z][m], removed.at[m], pb);
-                pw = fmaf(g[z][m], state[t][z][m], pw);
-                pa = fmaf(state[t][z][m], h.at[m], pa);
+                pw = fmaf(g[z][m], before[m], pw);
+                pa = fmaf(before[m], h.at[m], pa);
                 g[z][m] = fmaf(h.at[m], a, g[z][m] * w);
+                state[z][m] = before[m];
             }
             const float sum = fold_states(pr, pb, pa, pw, q), of_k = fold_state(pk);
-            if (first + t < (int)place.tokens && (EXACT || j < n)) {
-                const size_t to = (size_t)(first + t) * c + j;
-                mine[to] = sum;
-                if (q == 0) out[4][to] = of_k;
+            if (first + t < (int)place.tokens && (EXACT || place.first_column + l + 16 * z < n)) {
+                to[16 * z] = sum;
+                if (q == 0) to_k[16 * z] = of_k;
             }
         }
     }

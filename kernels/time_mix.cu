@@ -1,34 +1,6 @@
 // The time mix around its recurrence: what forms decay, keys and values from the products, and the norm, bonus and gate
 // after it. One warp a row and head; 4 warps a block of 128 threads.
 
-// Low-rank hidden values in place: tanh (kind 0) or sigmoid (kind 1). One thread a value.
-extern "C" __global__ void __launch_bounds__(256) activate(
-    const int* lanes,  // [grid z]
-    float* h,          // [L] n floats, lane_step apart
-    u64 lane_step,
-    unsigned n, unsigned kind) {
-    const int lane = lanes[blockIdx.z];
-    const u32 i = blockIdx.x * 256 + threadIdx.x;
-    if (lane < 0 || i >= n) return;
-    float* at = h + lane * lane_step + i;
-    *at = kind == 0 ? tanh_f(*at) : sigmoid_f(*at);
-}
-
-// Gradient through `activate`, in place of the gradient d of its result h.
-extern "C" __global__ void __launch_bounds__(256) activate_backward(
-    const int* lanes,  // [grid z]
-    float* d,          // [L] n floats, lane_step apart
-    const float* h,    // likewise
-    u64 lane_step,
-    unsigned n, unsigned kind) {
-    const int lane = lanes[blockIdx.z];
-    const u32 i = blockIdx.x * 256 + threadIdx.x;
-    if (lane < 0 || i >= n) return;
-    const size_t at = lane * lane_step + i;
-    const float v = h[at];
-    d[at] = kind == 0 ? d[at] * fmaf(-v, v, 1.0f) : d[at] * (v * (1.0f - v));
-}
-
 // Decay, keys and values. Overwrites all outputs, sw, a and vs in place of the products; in the first RWKV block
 // (first != 0) v = v0, and vs, v0p and vfirst are not touched.
 extern "C" __global__ void __launch_bounds__(128) time_mix_prepare(
@@ -136,9 +108,48 @@ extern "C" __global__ void __launch_bounds__(128) time_mix_finish(
     }
 }
 
-// Gradients through `time_mix_finish`. Overwrites dg, dr, dk, dv (their parts that pass the recurrence by), dy, and what
-// the column sums need: dyb, yhat and dbonus.
-extern "C" __global__ void __launch_bounds__(128) time_mix_finish_backward(
+// What the backward kernel of `time_mix_finish` reads and writes of its lane.
+struct FinishBackward {
+    const float *ln_x_w, *ln_x_b, *r_k, *y, *r, *k, *v, *g, *d_o;
+    float *dg, *dr, *dk, *dv, *dy, *heads_of;
+    u32 heads, n;
+};
+
+// Gradients of one row and head, `item`. One warp.
+__device__ __forceinline__ void finish_item(const FinishBackward& a, u32 item, u32 j) {
+    const u32 n = a.n;
+    const size_t base = (size_t)item * n, of = (item % a.heads) * n;
+    const HeadNorm h = head_norm(a.y + base, a.r + base, a.k + base, a.r_k + of, n, j);
+    float p = 0.0f, p1 = 0.0f, p2 = 0.0f;
+    for (u32 i = j; i < n; i += 32) {
+        const size_t at = base + i;
+        const float hat = (a.y[at] - h.mean) * h.scale;
+        const float yb = fmaf(h.bonus, a.v[at], fmaf(hat, a.ln_x_w[of + i], a.ln_x_b[of + i]));
+        const float d = a.d_o[at] * a.g[at];
+        a.dg[at] = a.d_o[at] * yb;
+        p = fmaf(d, a.v[at], p);
+        const float gn = d * a.ln_x_w[of + i];
+        p1 = p1 + gn;
+        p2 = fmaf(gn, hat, p2);
+    }
+    const float db = fold_row(p);
+    const float c1 = __fdiv_rn(fold_row(p1), (float)n);
+    const float c2 = __fdiv_rn(fold_row(p2), (float)n);
+    for (u32 i = j; i < n; i += 32) {
+        const size_t at = base + i;
+        const float d = a.d_o[at] * a.g[at];
+        const float hat = (a.y[at] - h.mean) * h.scale;
+        a.dv[at] = h.bonus * d;
+        a.dr[at] = db * (a.k[at] * a.r_k[of + i]);
+        a.dk[at] = db * (a.r[at] * a.r_k[of + i]);
+        a.dy[at] = h.scale * fmaf(-hat, c2, d * a.ln_x_w[of + i] - c1);
+    }
+    if (j < 3) a.heads_of[(size_t)item * 3 + j] = j == 0 ? h.mean : j == 1 ? h.scale : db;
+}
+
+// Gradients through `time_mix_finish`, and the first half of those of r_k, ln_x_w and ln_x_b (S3). One block of 1024 threads a chunk
+// of 32 rows. Overwrites dg, dr, dk, dv (their parts that pass the recurrence by), dy, heads_of and chunks.
+extern "C" __global__ void __launch_bounds__(1024) time_mix_finish_backward(
     const int* lanes,     // [grid z]
     const float* ln_x_w,  // [C] in the arena
     const float* ln_x_b,  // [C] in the arena
@@ -155,77 +166,115 @@ extern "C" __global__ void __launch_bounds__(128) time_mix_finish_backward(
     float* dk,            // [L,R,C]
     float* dv,            // [L,R,C]
     float* dy,            // [L,R,C]
-    float* dyb,           // [L,R,C]
-    float* yhat,          // [L,R,C]
-    float* dbonus,        // [L,R,H]
-    unsigned rows, unsigned heads, unsigned n) {
+    float* heads_of,      // [L,R,H,3] mean and scale of y, gradient of the bonus
+    float* chunks,        // [L,chunks,vectors,C] from `slot` on: of r_k, ln_x_w, ln_x_b
+    unsigned rows, unsigned heads, unsigned n, unsigned vectors, unsigned slot) {
     const int lane = lanes[blockIdx.z];
-    const u32 item = blockIdx.x * 4 + threadIdx.x / 32, j = threadIdx.x % 32;
-    if (lane < 0 || item >= rows * heads) return;
-    const size_t base = ((size_t)lane * rows * heads + item) * n;
-    const size_t of = (size_t)lane * arena + (item % heads) * n;
-    const HeadNorm h = head_norm(y + base, r + base, k + base, r_k + of, n, j);
-    float p = 0.0f, p1 = 0.0f, p2 = 0.0f;
-    for (u32 i = j; i < n; i += 32) {
-        const size_t at = base + i;
-        const float hat = (y[at] - h.mean) * h.scale;
-        const float yb = fmaf(h.bonus, v[at], fmaf(hat, ln_x_w[of + i], ln_x_b[of + i]));
-        const float d = d_o[at] * g[at];
-        dg[at] = d_o[at] * yb;
-        dyb[at] = d;
-        yhat[at] = hat;
-        p = fmaf(d, v[at], p);
-        const float gn = d * ln_x_w[of + i];
-        p1 = p1 + gn;
-        p2 = fmaf(gn, hat, p2);
+    if (lane < 0) return;
+    const u32 c = heads * n;
+    const size_t all = (size_t)lane * rows * c, of = (size_t)lane * arena;
+    const FinishBackward a = {ln_x_w + of, ln_x_b + of, r_k + of, y + all, r + all, k + all, v + all, g + all, d_o + all,
+                              dg + all, dr + all, dk + all, dv + all, dy + all, heads_of + (size_t)lane * rows * heads * 3,
+                              heads, n};
+    const u32 first = blockIdx.x * COLUMN_CHUNK, last = min(first + COLUMN_CHUNK, rows);
+    for (u32 item = first * heads + threadIdx.x / 32; item < last * heads; item += blockDim.x / 32) {
+        finish_item(a, item, threadIdx.x % 32);
     }
-    const float db = fold_row(p);
-    const float c1 = __fdiv_rn(fold_row(p1), (float)n);
-    const float c2 = __fdiv_rn(fold_row(p2), (float)n);
-    for (u32 i = j; i < n; i += 32) {
-        const size_t at = base + i;
-        const float d = d_o[at] * g[at];
-        const float hat = (y[at] - h.mean) * h.scale;
-        dv[at] = h.bonus * d;
-        dr[at] = db * (k[at] * r_k[of + i]);
-        dk[at] = db * (r[at] * r_k[of + i]);
-        dy[at] = h.scale * fmaf(-hat, c2, d * ln_x_w[of + i] - c1);
-    }
-    if (j == 0) dbonus[(size_t)lane * rows * heads + item] = db;
-}
-
-// First half of the gradients of r_k, ln_x_w and ln_x_b: sums over chunks of 32 rows (S3). Overwrites chunks.
-extern "C" __global__ void __launch_bounds__(128) time_mix_finish_columns(
-    const int* lanes,     // [grid z]
-    const float* r,       // [L,R,C]
-    const float* k,       // [L,R,C]
-    const float* dyb,     // [L,R,C]
-    const float* yhat,    // [L,R,C]
-    const float* dbonus,  // [L,R,H]
-    float* chunks,        // [L,chunks,3,C]: of r_k, ln_x_w, ln_x_b
-    unsigned rows, unsigned heads, unsigned n) {
-    const int lane = lanes[blockIdx.z];
-    const u32 c = heads * n, i = blockIdx.x * 128 + threadIdx.x;
-    if (lane < 0 || i >= c) return;
-    const u32 first = blockIdx.y * COLUMN_CHUNK, last = min(first + COLUMN_CHUNK, rows);
-    float rk = 0.0f, w = 0.0f, b = 0.0f;
+    __syncthreads();
+    float* to = chunks + (((size_t)lane * gridDim.x + blockIdx.x) * vectors + slot) * c;
+    for (u32 e = threadIdx.x; e < 3 * c; e += blockDim.x) {
+        const u32 which = e / c, i = e % c;
+        float sum = 0.0f;
 #pragma unroll 8
-    for (u32 row = first; row < last; ++row) {
-        const size_t line = (size_t)lane * rows + row, at = line * c + i;
-        rk = fmaf(dbonus[line * heads + i / n], r[at] * k[at], rk);
-        w = fmaf(dyb[at], yhat[at], w);
-        b = b + dyb[at];
+        for (u32 row = first; row < last; ++row) {
+            const size_t at = (size_t)row * c + i;
+            const float* head = a.heads_of + ((size_t)row * heads + i / n) * 3;
+            if (which == 0) {
+                sum = fmaf(head[2], __ldg(a.r + at) * __ldg(a.k + at), sum);
+            } else {
+                const float d = __ldg(a.d_o + at) * __ldg(a.g + at);
+                sum = which == 1 ? fmaf(d, (__ldg(a.y + at) - head[0]) * head[1], sum) : sum + d;
+            }
+        }
+        to[e] = sum;
     }
-    float* to = chunks + ((size_t)lane * gridDim.y + blockIdx.y) * 3 * c;
-    to[i] = rk;
-    to[c + i] = w;
-    to[2 * c + i] = b;
 }
 
-// Gradients through `time_mix_prepare`. dr, dk and dv hold the parts that pass the recurrence by, and get the recurrence's
-// added. Overwrites dk0, dv0, dz, da (of a's pre-activation), dzv and dq; dvfirst is added to, or, in the first RWKV block
-// (first != 0), is read and is part of dv.
-extern "C" __global__ void __launch_bounds__(128) time_mix_prepare_backward(
+// What the backward kernel of `time_mix_prepare` reads and writes of its lane.
+struct PrepareBackward {
+    const float *k_k, *k_a, *k0, *v0, *vfirst, *sw, *a, *vs, *w, *kk;
+    const float *dr_rec, *dw_rec, *dk_rec, *dv_rec, *da_rec, *db_rec;
+    float *dr, *dk, *dv, *dvfirst, *dk0, *dv0, *dz, *dza, *dzv, *dq;
+    u32 heads, n;
+    bool first, last;
+};
+
+// Gradients of one row and head, `item`. One warp.
+__device__ __forceinline__ void prepare_item(const PrepareBackward& x, u32 item, u32 j) {
+    const size_t base = (size_t)item * x.n, of = (item % x.heads) * x.n;
+    float p = 0.0f, pc = 0.0f;
+    for (u32 i = j; i < x.n; i += 32) {
+        const size_t at = base + i;
+        const float q = x.k0[at] * x.k_k[of + i];
+        p = fmaf(q, q, p);
+        const float dkk = fmaf(x.db_rec[at], x.a[at], -x.da_rec[at]);
+        pc = fmaf(dkk, x.kk[at], pc);
+    }
+    const float norm = __fsqrt_rn(fold_row(p));
+    const float inv = __fdiv_rn(1.0f, fmaxf(norm, 1e-12f));
+    const float along = fold_row(pc), c = norm > 1e-12f ? along : 0.0f;
+    for (u32 i = j; i < x.n; i += 32) {
+        const size_t at = base + i;
+        const float key = x.k0[at], rate = x.a[at], removal = x.kk[at], k_a = x.k_a[of + i];
+        x.dr[at] = x.dr_rec[at] + x.dr[at];
+        const float dkey = x.dk_rec[at] + x.dk[at];
+        x.dk[at] = dkey;
+        float dvalue = x.dv_rec[at] + x.dv[at];
+        if (x.first) dvalue = dvalue + (x.last ? 0.0f : x.dvfirst[at]);
+        const float f = fmaf(rate - 1.0f, k_a, 1.0f);
+        const float dkk = fmaf(x.db_rec[at], rate, -x.da_rec[at]);
+        const float da = fmaf(x.db_rec[at], removal, dkey * (key * k_a));
+        const float d = fmaf(-removal, c, dkk) * inv;
+        x.dq[at] = d;
+        x.dk0[at] = fmaf(d, x.k_k[of + i], dkey * f);
+        if (x.first) {
+            x.dv0[at] = dvalue;
+        } else {
+            const float gate = x.vs[at];
+            x.dvfirst[at] = (x.last ? 0.0f : x.dvfirst[at]) + dvalue * gate;
+            x.dv0[at] = dvalue * (1.0f - gate);
+            x.dzv[at] = (dvalue * (x.vfirst[at] - x.v0[at])) * (gate * (1.0f - gate));
+        }
+        x.dza[at] = da * (rate * (1.0f - rate));
+        const float s = x.sw[at];
+        x.dz[at] = ((x.dw_rec[at] * x.w[at]) * -0.60653067f) * (s * (1.0f - s));
+    }
+}
+
+// Sum (S3) over rows first..end of column i for the gradient of: 0 k_k, 1 k_a, 2 w0, 3 a0, 4 v0.
+__device__ __forceinline__ float prepare_column(const PrepareBackward& x, u32 which, u32 i, u32 first, u32 end) {
+    const u32 c = x.heads * x.n;
+    const float* plain = which == 2 ? x.dz : which == 3 ? x.dza : x.dzv;
+    float sum = 0.0f;
+    if (which < 2) {
+#pragma unroll 8
+        for (u32 row = first; row < end; ++row) {
+            const size_t at = (size_t)row * c + i;
+            const float key = __ldg(x.k0 + at);
+            sum = which == 0 ? fmaf(x.dq[at], key, sum) : fmaf(x.dk[at], key * (__ldg(x.a + at) - 1.0f), sum);
+        }
+    } else {
+#pragma unroll 8
+        for (u32 row = first; row < end; ++row) sum = sum + plain[(size_t)row * c + i];
+    }
+    return sum;
+}
+
+// Gradients through `time_mix_prepare`, and the first half of those of k_k, k_a, w0, a0 and v0 (S3). dr, dk and dv hold the parts
+// that pass the recurrence by; dr and dk get the recurrence's added. Overwrites dk0, dv0, dz, dza (of a's pre-activation), dzv, dq and
+// chunks; dvfirst is added to, or begun in the last RWKV block (last != 0); in the first (first != 0) it is read and is part of dv, and
+// there is no v0. One block of 1024 threads a chunk of 32 rows.
+extern "C" __global__ void __launch_bounds__(1024) time_mix_prepare_backward(
     const int* lanes,     // [grid z]
     const float* k_k,     // [C] in the arena
     const float* k_a,     // [C] in the arena
@@ -246,7 +295,7 @@ extern "C" __global__ void __launch_bounds__(128) time_mix_prepare_backward(
     const float* db_rec,
     float* dr,            // [L,R,C] added to
     float* dk,            // [L,R,C] added to
-    float* dv,            // [L,R,C] added to
+    float* dv,            // [L,R,C]
     float* dvfirst,       // [L,R,C]
     float* dk0,           // [L,R,C]
     float* dv0,           // [L,R,C]
@@ -254,86 +303,27 @@ extern "C" __global__ void __launch_bounds__(128) time_mix_prepare_backward(
     float* dza,           // [L,R,C]
     float* dzv,           // [L,R,C]
     float* dq,            // [L,R,C]
-    unsigned rows, unsigned heads, unsigned n, unsigned first) {
+    float* chunks,        // [L,chunks,vectors,C]
+    unsigned rows, unsigned heads, unsigned n, unsigned vectors,
+    unsigned k_slot, unsigned w_slot, unsigned a_slot, unsigned v_slot, unsigned first, unsigned last) {
     const int lane = lanes[blockIdx.z];
-    const u32 item = blockIdx.x * 4 + threadIdx.x / 32, j = threadIdx.x % 32;
-    if (lane < 0 || item >= rows * heads) return;
-    const size_t base = ((size_t)lane * rows * heads + item) * n;
-    const size_t of = (size_t)lane * arena + (item % heads) * n;
-    float p = 0.0f, pc = 0.0f;
-    for (u32 i = j; i < n; i += 32) {
-        const size_t at = base + i;
-        const float q = k0[at] * k_k[of + i];
-        p = fmaf(q, q, p);
-        const float dkk = fmaf(db_rec[at], a[at], -da_rec[at]);
-        pc = fmaf(dkk, kk[at], pc);
+    if (lane < 0) return;
+    const u32 c = heads * n;
+    const size_t all = (size_t)lane * rows * c, of = (size_t)lane * arena;
+    const PrepareBackward x = {
+        k_k + of, k_a + of, k0 + all, v0 + all, vfirst + all, sw + all, a + all, vs + all, w + all, kk + all,
+        dr_rec + all, dw_rec + all, dk_rec + all, dv_rec + all, da_rec + all, db_rec + all,
+        dr + all, dk + all, dv + all, dvfirst + all, dk0 + all, dv0 + all, dz + all, dza + all, dzv + all, dq + all,
+        heads, n, first != 0, last != 0};
+    const u32 begin = blockIdx.x * COLUMN_CHUNK, end = min(begin + COLUMN_CHUNK, rows);
+    for (u32 item = begin * heads + threadIdx.x / 32; item < end * heads; item += blockDim.x / 32) {
+        prepare_item(x, item, threadIdx.x % 32);
     }
-    const float norm = __fsqrt_rn(fold_row(p));
-    const float inv = __fdiv_rn(1.0f, fmaxf(norm, 1e-12f));
-    const float along = fold_row(pc), c = norm > 1e-12f ? along : 0.0f;
-    for (u32 i = j; i < n; i += 32) {
-        const size_t at = base + i;
-        const float key = k0[at], rate = a[at], removal = kk[at];
-        dr[at] = dr_rec[at] + dr[at];
-        const float dkey = dk_rec[at] + dk[at];
-        dk[at] = dkey;
-        float dvalue = dv_rec[at] + dv[at];
-        if (first) dvalue = dvalue + dvfirst[at];
-        dv[at] = dvalue;
-        const float f = fmaf(rate - 1.0f, k_a[of + i], 1.0f);
-        const float dkk = fmaf(db_rec[at], rate, -da_rec[at]);
-        const float da = fmaf(db_rec[at], removal, dkey * (key * k_a[of + i]));
-        const float d = fmaf(-removal, c, dkk) * inv;
-        dq[at] = d;
-        dk0[at] = fmaf(d, k_k[of + i], dkey * f);
-        if (first) {
-            dv0[at] = dvalue;
-        } else {
-            const float gate = vs[at];
-            dvfirst[at] = dvfirst[at] + dvalue * gate;
-            dv0[at] = dvalue * (1.0f - gate);
-            dzv[at] = (dvalue * (vfirst[at] - v0[at])) * (gate * (1.0f - gate));
-        }
-        dza[at] = da * (rate * (1.0f - rate));
-        const float s = sw[at];
-        dz[at] = ((dw_rec[at] * w[at]) * -0.60653067f) * (s * (1.0f - s));
+    __syncthreads();
+    float* to = chunks + ((size_t)lane * gridDim.x + blockIdx.x) * vectors * c;
+    for (u32 e = threadIdx.x; e < (first ? 4 : 5) * c; e += blockDim.x) {
+        const u32 which = e / c, i = e % c;
+        const u32 slot = which < 2 ? k_slot + which : which == 2 ? w_slot : which == 3 ? a_slot : v_slot;
+        to[(size_t)slot * c + i] = prepare_column(x, which, i, begin, end);
     }
-}
-
-// First half of the gradients of k_k, k_a, w0, a0 and v0: sums over chunks of 32 rows (S3). Overwrites chunks; v0's are
-// zero in the first RWKV block (first != 0), which does not read it.
-extern "C" __global__ void __launch_bounds__(128) time_mix_prepare_columns(
-    const int* lanes,  // [grid z]
-    const float* k0,   // [L,R,C]
-    const float* a,    // [L,R,C]
-    const float* dk,   // [L,R,C]
-    const float* dq,   // [L,R,C]
-    const float* dz,   // [L,R,C]
-    const float* dza,  // [L,R,C]
-    const float* dzv,  // [L,R,C]
-    float* chunks_k,   // [L,chunks,2,C]: of k_k, k_a
-    float* chunks_w,   // [L,chunks,C]
-    float* chunks_a,   // [L,chunks,C]
-    float* chunks_v,   // [L,chunks,C]
-    unsigned rows, unsigned c, unsigned first) {
-    const int lane = lanes[blockIdx.z];
-    const u32 i = blockIdx.x * 128 + threadIdx.x;
-    if (lane < 0 || i >= c) return;
-    const u32 begin = blockIdx.y * COLUMN_CHUNK, end = min(begin + COLUMN_CHUNK, rows);
-    float kk = 0.0f, ka = 0.0f, w = 0.0f, rate = 0.0f, v = 0.0f;
-#pragma unroll 8
-    for (u32 row = begin; row < end; ++row) {
-        const size_t at = ((size_t)lane * rows + row) * c + i;
-        kk = fmaf(dq[at], k0[at], kk);
-        ka = fmaf(dk[at], k0[at] * (a[at] - 1.0f), ka);
-        w = w + dz[at];
-        rate = rate + dza[at];
-        if (!first) v = v + dzv[at];
-    }
-    const size_t chunk = (size_t)lane * gridDim.y + blockIdx.y;
-    chunks_k[chunk * 2 * c + i] = kk;
-    chunks_k[(chunk * 2 + 1) * c + i] = ka;
-    chunks_w[chunk * c + i] = w;
-    chunks_a[chunk * c + i] = rate;
-    chunks_v[chunk * c + i] = v;
 }

@@ -426,6 +426,48 @@ pub enum Event {
         /// Who holds it.
         holder: String,
     },
+    /// Another controller has published a run's result.
+    FinishedElsewhere {
+        /// Run.
+        run: RunId,
+        /// The run in words.
+        label: String,
+        /// The result.
+        outcome: Box<Outcome>,
+    },
+    /// Another controller has taken over a run that this one was at: the attempt publishes nothing.
+    LeaseLost {
+        /// Run.
+        run: RunId,
+        /// The run in words.
+        label: String,
+        /// Who holds it now.
+        holder: String,
+    },
+    /// An attempt gave another result than the one that is published, which must never be.
+    ResultDiffers {
+        /// Run.
+        run: RunId,
+        /// What differs, and where both are.
+        message: String,
+    },
+    /// All that is left is held by other controllers, which are waited for.
+    Waiting {
+        /// Runs that are left.
+        runs: usize,
+        /// Who holds them.
+        holders: Vec<String>,
+    },
+    /// This controller cannot prove that it lives: others may take its runs over.
+    BeatFailed {
+        /// What cannot be written, and why.
+        message: String,
+    },
+    /// A worker left, since it had not heard of this controller for too long; what it had in hand is saved and goes on.
+    WorkerLeft {
+        /// Its die.
+        die: usize,
+    },
     /// The sweep stops before its end.
     Stopping {
         /// Why.
@@ -439,6 +481,12 @@ pub enum Event {
         failed: usize,
         /// Runs without a result that were not given up.
         left: usize,
+        /// Runs whose result this controller published.
+        #[serde(default)]
+        here: usize,
+        /// Runs whose result other controllers published meanwhile.
+        #[serde(default)]
+        elsewhere: usize,
         /// Seconds since the start.
         wall_sec: f64,
     },

@@ -5,7 +5,7 @@ use crate::run::{Best, Ending, Finals, Outcome, Row, RunId, Timing};
 use crate::settings::{
     Data, Decay, EvalWeights, OnNonfinite, Opt, Precision, ScaleInit, ScaleLrMode, Settings, TestBatches,
 };
-use crate::store::{Attempt, Execution, LogWriter, Results};
+use crate::store::{Attempt, Claim, Execution, LogWriter, Results};
 
 /// Settings of a small model.
 pub(crate) fn settings(seed: u64, lr: f64) -> Settings {
@@ -173,9 +173,17 @@ pub(crate) fn write_log(attempt: &Attempt, speed: f64) {
     log.finish().unwrap();
 }
 
+/// Claims a run that nobody else has, and begins an attempt at it.
+pub(crate) fn attempt(results: &Results, run: &PlannedRun) -> Attempt {
+    match results.claim(run).unwrap() {
+        Claim::Ours(attempt) => attempt,
+        other => panic!("{other:?}"),
+    }
+}
+
 /// Attempts and publishes a run.
 pub(crate) fn publish(results: &Results, run: &PlannedRun, outcome: &Outcome, speed: f64) {
-    let attempt = results.begin_attempt(run).unwrap();
+    let attempt = attempt(results, run);
     write_log(&attempt, speed);
     results.publish(run, &attempt, outcome, &execution(attempt.number, "0")).unwrap();
 }

@@ -1,8 +1,21 @@
 //! What the runs of a sweep had come to before, and what that means for this call.
 
+use std::collections::HashMap;
+
 use super::run::runs;
 use crate::event::{Cause, Failure, Past};
+use crate::plan::Plan;
+use crate::run::RunId;
 use crate::store::{AttemptFailure, Loaded, RunState};
+
+/// The last attempts of the runs that had failed.
+pub(super) fn attempts(plan: &Plan, loaded: &Loaded) -> HashMap<RunId, u32> {
+    let failed = plan.runs.iter().zip(&loaded.states).filter_map(|(run, state)| match state {
+        RunState::Failed { attempt, .. } => Some((run.id, *attempt)),
+        RunState::Ended(_) | RunState::Unfinished => None,
+    });
+    failed.collect()
+}
 
 /// What is to be done about each run. A run that was given up stays so unless failed ones are tried again.
 pub(super) fn of(loaded: &Loaded, retry_failed: bool) -> Vec<Past> {
@@ -15,7 +28,7 @@ pub(super) fn of(loaded: &Loaded, retry_failed: bool) -> Vec<Past> {
 }
 
 /// The failure as it was recorded; a cause that another version knew is shown with the message.
-fn recorded(failure: &AttemptFailure) -> Failure {
+pub(super) fn recorded(failure: &AttemptFailure) -> Failure {
     match Cause::named(&failure.cause) {
         Some(cause) => Failure::new(cause, failure.message.clone()),
         None => Failure::new(Cause::Bug, format!("{}: {}", failure.cause, failure.message)),

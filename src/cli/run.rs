@@ -23,7 +23,7 @@ use crate::plan::work::checkpoint_bytes;
 use crate::plan::{LanesAsked, Plan, open_corpus};
 use crate::progress::{Bars, EventsFile, JsonLines, Plain, Sink, Sinks};
 use crate::report::{closing_text, write_plots, write_report, write_tables};
-use crate::store::{Loaded, Opened, Results, StoreError};
+use crate::store::{ControllerView, LeaseTerms, Loaded, Opened, Results, StoreError, host_name};
 use crate::sweep::{self, Diagnostics, Sweep};
 
 /// Train the runs of a sweep that have no result yet, and compare them
@@ -50,6 +50,9 @@ pub(super) struct RunArgs {
     /// Threads, and cores, of each die
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     threads_per_die: u16,
+    /// Do not wait for runs that other controllers on the same folder hold: end when nothing is left to claim [exit code 75]
+    #[arg(long)]
+    no_wait: bool,
     /// Show no progress: only trouble and the closing table
     #[arg(long, short)]
     quiet: bool,
@@ -80,6 +83,12 @@ pub(super) struct RunArgs {
     /// Time that every step is given
     #[arg(long, hide = true, default_value = "60s", value_parser = duration::parse)]
     step_limit: Duration,
+    /// Time for which a controller's beat must stand still before its runs are taken over
+    #[arg(long, hide = true, default_value = "60s", value_parser = duration::parse)]
+    lease_time: Duration,
+    /// Time after which a worker that does not hear of its controller leaves [default: a third of the lease time]
+    #[arg(long, hide = true, value_parser = duration::parse)]
+    controller_limit: Option<Duration>,
     /// Time that a full disk is waited for
     #[arg(long, hide = true, default_value = "10m", value_parser = duration::parse)]
     disk_wait: Duration,
@@ -87,6 +96,16 @@ pub(super) struct RunArgs {
     #[cfg(debug_assertions)]
     #[arg(long, hide = true)]
     script: Option<PathBuf>,
+}
+
+impl RunArgs {
+    const fn lease_terms(&self) -> LeaseTerms {
+        LeaseTerms { standing: self.lease_time }
+    }
+
+    fn controller_limit(&self) -> Duration {
+        self.controller_limit.unwrap_or_else(|| self.lease_terms().worker_patience())
+    }
 }
 
 /// Reads the time between two reports.
@@ -138,8 +157,6 @@ impl RunError {
         match self {
             Self::Sweep(_) | Self::NoTime | Self::Simd(_) => 2,
             Self::Dies(error) => error.exit_code(),
-            // Work is left that another controller holds.
-            Self::Store(StoreError::Held { .. }) => 75,
             Self::Memory(_) | Self::Store(_) | Self::Print(_) | Self::Refresh(_) | Self::Controller(_) => 1,
         }
     }
@@ -148,6 +165,8 @@ impl RunError {
 /// Runs the sweep and says how it went.
 pub(super) fn main(args: &RunArgs) -> ExitCode {
     match run(args) {
+        // One task of many that has nothing to do is no failed task.
+        Ok((Conclusion::Elsewhere, false)) if std::env::var_os("SLURM_JOB_ID").is_some() => ExitCode::SUCCESS,
         // What was to be read and could not be written is a fault, though not of the sweep.
         Ok((conclusion, lost)) => ExitCode::from(conclusion.exit_code().max(u8::from(lost))),
         Err(error) => {
@@ -170,19 +189,21 @@ fn run(args: &RunArgs) -> Result<(Conclusion, bool), RunError> {
     };
     let mut dies = choose(&asked(args))?;
     let Sweep { text, plan } = sweep::load(&args.file, &mut open_corpus).map_err(RunError::Sweep)?;
-    let opened = Results::open_or_create(&args.results, &plan, &text)?;
+    let mut opened = Results::open_or_create(&args.results, &plan, &text)?;
+    opened.results.set_lease_terms(args.lease_terms());
     let loaded = opened.results.load(&plan)?;
     say_what_changed(&opened, &loaded);
     if !args.quiet {
         say_what_is_there(&plan, &loaded, &dies);
+        say_who_is_there(&opened.others);
     }
     let past = past::of(&loaded, args.retry_failed);
     past::say(&past, &loaded, args.retry_failed);
     fit_resources(&plan, &past, &mut dies, opened.results.layout().dir())?;
-    let (plan, ledger) = (
-        Arc::new(plan),
-        Arc::new(FolderLedger { results: opened.results, dies: dies.specs.clone(), readings: Readings::new() }),
-    );
+    let failed_before = past::attempts(&plan, &loaded);
+    let (dies_used, readings) = (dies.specs.clone(), Readings::new());
+    let ledger = FolderLedger { results: opened.results, dies: dies_used, readings, failed_before };
+    let (plan, ledger) = (Arc::new(plan), Arc::new(ledger));
     let every = args.report_every.or(plan.options.report_every.map(Duration::from_millis));
     let to_do = past.contains(&Past::Open);
     let refresher = match every.filter(|_| to_do) {
@@ -194,6 +215,10 @@ fn run(args: &RunArgs) -> Result<(Conclusion, bool), RunError> {
     let (summary, lost) = train(args, &plan, &past, (&dies, time_limit), &ledger)?;
     if let Some(refresher) = refresher.filter(|_| !summary.at_once) {
         refresher.finish();
+    }
+    // What is left is free before the tables are made.
+    if let Err(error) = ledger.results.give_all_back() {
+        eprintln!("warning: {}; runs in hand are free when others know that this process has ended", error.full_text());
     }
     let compared = if summary.at_once { Ok(()) } else { compare(args, &plan, &ledger.results) };
     // Where the tables cannot be written, the runs that are left are left all the same.
@@ -255,6 +280,17 @@ fn asked(args: &RunArgs) -> Asked<'_> {
     Asked { backend, dies: args.dies.as_deref(), threads: args.threads_per_die.into(), share: args.share }
 }
 
+/// Other controllers on the folder.
+fn say_who_is_there(others: &[ControllerView]) {
+    for other in others {
+        let who = other.holder.as_ref().map_or_else(|| other.name.clone(), ToString::to_string);
+        eprintln!("note: {who} works on this folder too, or did not end in order: runs are shared");
+    }
+    if others.iter().any(|other| other.holder.as_ref().is_some_and(|holder| holder.host == host_name())) {
+        eprintln!("note: controllers on one host share its cores; --dies and taskset divide them");
+    }
+}
+
 /// Trains the runs that have no result. Whether some of what happened could not be shown, too.
 fn train(
     args: &RunArgs,
@@ -281,7 +317,7 @@ fn train(
     if to_do == 0 {
         let failed = past::failed(past);
         let conclusion = if failed.is_empty() { Conclusion::Complete } else { Conclusion::SomeFailed };
-        let summary = Summary { conclusion, finished: done, failed, left: 0, at_once: false };
+        let summary = Summary { conclusion, finished: done, failed, left: 0, here: 0, elsewhere: 0, at_once: false };
         return Ok((summary, sinks.lost_something()));
     }
     let options = Options {
@@ -291,12 +327,14 @@ fn train(
             stop_grace: args.stop_grace,
             beat: args.beat_limit,
             step: args.step_limit,
+            controller: args.controller_limit(),
             disk: args.disk_wait,
             room: room(plan),
             time_limit,
             fail_fast: args.fail_fast,
             ..Limits::default()
         },
+        wait: !args.no_wait,
     };
     let ledger: Arc<dyn Ledger> = Arc::<FolderLedger>::clone(ledger);
     let summary = controller::run(Arc::clone(plan), past, &options, &ledger, &mut sinks)?;
@@ -327,6 +365,9 @@ fn launch(args: &RunArgs, plan: &Plan, dies: &Dies, to_do: usize) -> Launch {
         let lanes = ["--cuda", "--lanes", &lanes.to_string(), "--runs", &runs.to_string()].map(OsString::from);
         launch.args.extend(lanes);
     }
+    launch
+        .args
+        .extend([OsString::from("--controller-limit"), format!("{}ms", args.controller_limit().as_millis()).into()]);
     if let Some(simd) = &args.simd {
         launch.env.push((FORCE_VARIABLE.into(), simd.into()));
     }
@@ -359,8 +400,25 @@ fn colour() -> bool {
 
 /// Writes the tables, the report and its plots, and prints the closing table. Of a sweep that was stopped too: what there is, is a comparison.
 fn compare(args: &RunArgs, plan: &Plan, results: &Results) -> Result<(), RunError> {
-    let loaded = results.load(plan)?;
-    let analysis = write_tables(results, plan, &loaded)?;
+    // Another controller may have come with an edited sweep file: the tables are of the plan that the folder has.
+    let current = results.plan()?;
+    let plan = if current == *plan {
+        plan
+    } else {
+        eprintln!(
+            "note: another controller has changed the plan of this folder meanwhile; the tables are of the new one"
+        );
+        &current
+    };
+    let finished = |loaded: &Loaded| loaded.states.iter().filter(|state| state.result().is_some()).count();
+    let (loaded, analysis) = loop {
+        let loaded = results.load(plan)?;
+        let analysis = write_tables(results, plan, &loaded)?;
+        // A result that another controller published meanwhile would be in its tables, which these may have replaced.
+        if finished(&loaded) == plan.runs.len() || finished(&loaded) == finished(&results.load(plan)?) {
+            break (loaded, analysis);
+        }
+    };
     let report = write_report(results, plan, &loaded, &analysis, None);
     let plots = write_plots(results, plan, &loaded, &analysis);
     if !args.json {
@@ -377,7 +435,10 @@ fn compare(args: &RunArgs, plan: &Plan, results: &Results) -> Result<(), RunErro
 /// Says what is not done, and with which command it goes on.
 fn say_how_to_go_on(summary: &Summary) {
     match &summary.conclusion {
-        Conclusion::Complete | Conclusion::Elsewhere => {}
+        Conclusion::Complete => {}
+        Conclusion::Elsewhere => {
+            eprintln!("{} left, which other controllers hold", runs(summary.left));
+        }
         Conclusion::SomeFailed => {
             let again = std::env::args_os().filter(|arg| arg != RETRY).chain([RETRY.into()]);
             eprintln!("{} failed; to try again: {}", runs(summary.failed.len()), command(again));

@@ -20,6 +20,9 @@ pub(super) struct WorkerArgs {
     /// Process that must be its parent.
     #[arg(long)]
     parent: u32,
+    /// Longest silence of the controller.
+    #[arg(long, default_value = "20s", value_parser = crate::duration::parse)]
+    controller_limit: std::time::Duration,
     /// Threads of the trainer.
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -40,7 +43,12 @@ pub(super) struct WorkerArgs {
 
 /// Serves the controller to the end.
 pub(super) fn main(args: &WorkerArgs) -> ExitCode {
-    let options = worker::Options { die: args.die, cores: args.cores.clone(), parent: args.parent };
+    let options = worker::Options {
+        die: args.die,
+        cores: args.cores.clone(),
+        parent: args.parent,
+        patience: args.controller_limit,
+    };
     #[cfg(debug_assertions)]
     if let Some(script) = &args.script {
         return report(worker::serve(&options, |link| worker::Scripted::load(script, link)));

@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, Sender};
 use super::effects::Input;
 use crate::event::Failure;
 use crate::plan::{Plan, PlannedRun};
-use crate::run::Outcome;
+use crate::run::{Outcome, RunId};
 
 /// A run could not be claimed or published. The text names the path.
 #[derive(Debug, thiserror::Error)]
@@ -32,17 +32,62 @@ pub struct Claim {
 }
 
 /// Answer to a claim.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Claimed {
     /// The run is this controller's to attempt.
     Ours(Claim),
-    /// The run has got a result meanwhile.
-    Finished,
+    /// The run has got a result meanwhile, from another controller.
+    Finished(Box<Outcome>),
     /// The run is another controller's.
     Elsewhere {
         /// Who holds it.
         holder: String,
     },
+    /// The run cannot be attempted, for a reason that concerns no other run and that waiting does not mend.
+    Unusable {
+        /// Why: names the path.
+        failure: Failure,
+    },
+}
+
+/// Answer to a publication.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Published {
+    /// The run has its result.
+    Done {
+        /// What differs from a result that was there before; see [`Event::ResultDiffers`](crate::event::Event).
+        differs: Option<String>,
+    },
+    /// The run is another controller's by now: nothing was published.
+    LeaseLost {
+        /// Who holds it.
+        holder: String,
+        /// As above.
+        differs: Option<String>,
+    },
+}
+
+/// What a look at another controller's run shows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seen {
+    /// It has a result.
+    Finished(Box<Outcome>),
+    /// Nobody holds it any more.
+    Free,
+    /// It is held.
+    Held {
+        /// Who holds it.
+        holder: String,
+    },
+}
+
+/// What the ledger has to tell when it is tended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tended {
+    /// Runs that this controller held and another one has taken over, and who that is.
+    pub lost: Vec<(RunId, String)>,
+    /// What the looks show, by the runs' indexes in the plan.
+    pub seen: Vec<(usize, Seen)>,
 }
 
 /// A result to publish.
@@ -73,8 +118,18 @@ pub trait Ledger: Send + Sync {
     /// The results folder cannot be written.
     fn claim(&self, run: &PlannedRun) -> Result<Claimed, LedgerError>;
 
-    /// Gives back a claim that no worker has used.
+    /// Gives back a claim that no worker has used, and the run with it.
     fn release(&self, run: &PlannedRun, claim: &Claim);
+
+    /// Gives a run back that this controller will not attempt again.
+    fn give_up(&self, run: &PlannedRun);
+
+    /// Called all the time, never twice at once: proves that this controller lives, finds out which runs it has lost, and looks at
+    /// `others`, each with its index in the plan.
+    ///
+    /// # Errors
+    /// The results folder cannot be read or written.
+    fn tend(&self, others: &[(usize, &PlannedRun)]) -> Result<Tended, LedgerError>;
 
     /// Notes beside the attempt why it gave no result, and whether its run is given up with it.
     fn failed(&self, claim: &Claim, failure: &Failure, for_good: bool);
@@ -85,11 +140,12 @@ pub trait Ledger: Send + Sync {
     /// There is not, or the results folder cannot be written at all.
     fn room_for(&self, bytes: u64) -> Result<(), LedgerError>;
 
-    /// Publishes a result durably; a result that is there already is left as it is.
+    /// Publishes a result durably, unless the run is another controller's by now; a result that is there already is left
+    /// as it is.
     ///
     /// # Errors
     /// The results folder cannot be written.
-    fn publish(&self, run: &PlannedRun, publication: &Publication) -> Result<(), LedgerError>;
+    fn publish(&self, run: &PlannedRun, publication: &Publication) -> Result<Published, LedgerError>;
 }
 
 /// What a clerk is asked to do.
@@ -97,6 +153,7 @@ pub trait Ledger: Send + Sync {
 enum Errand {
     Claim(usize),
     Release(usize, Claim),
+    GiveUp(usize),
     Failed(Claim, Failure, bool),
     Probe(u64),
     Publish(Box<Publication>),
@@ -105,6 +162,8 @@ enum Errand {
 /// Threads that run errands to the ledger and report to the controller's loop.
 pub(super) struct Clerks {
     errands: Sender<Errand>,
+    /// To the thread that tends the ledger, of which one call at a time is asked.
+    tender: Sender<Vec<usize>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -116,19 +175,23 @@ impl Clerks {
     /// Starts the threads; they end with the last sender of errands.
     pub(super) fn start(plan: &Arc<Plan>, ledger: &Arc<dyn Ledger>, inputs: &Sender<Input>) -> std::io::Result<Self> {
         let (errands, inbox) = crossbeam_channel::unbounded();
-        let mut threads = Vec::with_capacity(CLERKS);
+        let mut threads = Vec::with_capacity(CLERKS + 1);
         for number in 0..CLERKS {
             let (plan, ledger) = (Arc::clone(plan), Arc::clone(ledger));
             let (inbox, inputs) = (inbox.clone(), inputs.clone());
             let thread = std::thread::Builder::new().name(format!("clerk {number}"));
             threads.push(thread.spawn(move || serve(&plan, ledger.as_ref(), &inbox, &inputs))?);
         }
-        Ok(Self { errands, threads })
+        let (tender, rounds) = crossbeam_channel::bounded(1);
+        let (plan, ledger, inputs) = (Arc::clone(plan), Arc::clone(ledger), inputs.clone());
+        let thread = std::thread::Builder::new().name("tender".to_owned());
+        threads.push(thread.spawn(move || tend(&plan, ledger.as_ref(), &rounds, &inputs))?);
+        Ok(Self { errands, tender, threads })
     }
 
     /// Has all errands run to their end.
     pub(super) fn finish(self) {
-        drop(self.errands);
+        drop((self.errands, self.tender));
         for thread in self.threads {
             // A clerk that panicked has said so on standard error; its claim or result is made again next time.
             let _ = thread.join();
@@ -141,6 +204,16 @@ impl Clerks {
 
     pub(super) fn release(&self, run: usize, claim: Claim) {
         self.put(Errand::Release(run, claim));
+    }
+
+    pub(super) fn give_up(&self, run: usize) {
+        self.put(Errand::GiveUp(run));
+    }
+
+    /// [`Input::Tended`] follows.
+    pub(super) fn tend(&self, others: Vec<usize>) {
+        // Asked once the one before has been answered: there is room.
+        let _ = self.tender.send(others);
     }
 
     pub(super) fn failed(&self, claim: Claim, failure: Failure, for_good: bool) {
@@ -161,12 +234,24 @@ impl Clerks {
     }
 }
 
+/// Tends the ledger, on a thread of its own: a beat must not wait behind what others have to write.
+fn tend(plan: &Plan, ledger: &dyn Ledger, rounds: &Receiver<Vec<usize>>, inputs: &Sender<Input>) {
+    for others in rounds {
+        let others: Vec<_> = others.into_iter().map(|run| (run, &plan.runs[run])).collect();
+        let _ = inputs.send(Input::Tended(ledger.tend(&others)));
+    }
+}
+
 fn serve(plan: &Plan, ledger: &dyn Ledger, inbox: &Receiver<Errand>, inputs: &Sender<Input>) {
     for errand in inbox {
         let report = match errand {
             Errand::Claim(run) => Input::Claimed(run, ledger.claim(&plan.runs[run])),
             Errand::Release(run, claim) => {
                 ledger.release(&plan.runs[run], &claim);
+                continue;
+            }
+            Errand::GiveUp(run) => {
+                ledger.give_up(&plan.runs[run]);
                 continue;
             }
             Errand::Failed(claim, failure, for_good) => {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::clerk::{Claim, Claimed, LedgerError, Publication};
+use super::clerk::{Claim, Claimed, LedgerError, Publication, Published, Tended};
 use super::process::Exit;
 use crate::event::{Event, Failure};
 use crate::protocol::{FromWorker, ToWorker};
@@ -25,7 +25,9 @@ pub(super) enum Input {
     /// The ledger answered a claim of this run.
     Claimed(usize, Result<Claimed, LedgerError>),
     /// The ledger published this result, or could not.
-    Published(Box<Publication>, Result<(), LedgerError>),
+    Published(Box<Publication>, Result<Published, LedgerError>),
+    /// The ledger was tended.
+    Tended(Result<Tended, LedgerError>),
     /// The ledger found room, or did not.
     Probed(Result<(), LedgerError>),
     /// The process got a signal.
@@ -46,7 +48,11 @@ pub(super) trait Effects {
     fn kill(&mut self, worker: WorkerId);
     /// Asks the ledger for a run: [`Input::Claimed`] follows.
     fn claim(&mut self, run: usize);
-    /// Gives back a claim that was not used.
+    /// Has the ledger tended, and other controllers' runs looked at: [`Input::Tended`] follows.
+    fn tend(&mut self, others: Vec<usize>);
+    /// Gives back a run that will not be attempted again.
+    fn give_up(&mut self, run: usize);
+    /// Gives back a claim that was not used, and the run with it.
     fn release(&mut self, run: usize, claim: Claim);
     /// Has it noted why an attempt failed, and whether its run is given up with it.
     fn failed(&mut self, claim: Claim, failure: Failure, for_good: bool);

@@ -40,6 +40,10 @@ pub struct Summary {
     pub failed: Vec<(usize, Failure)>,
     /// Runs without a result that were not given up.
     pub left: usize,
+    /// Runs whose result this controller published.
+    pub here: usize,
+    /// Runs whose result other controllers published meanwhile.
+    pub elsewhere: usize,
     /// A second signal asked to end at once.
     pub at_once: bool,
 }

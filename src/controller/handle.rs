@@ -39,6 +39,7 @@ pub(super) fn handle(state: &mut State, now: Instant, input: Input, fx: &mut dyn
             }
         }
         Input::Claimed(run, answer) => state.claimed(run, answer, now, fx),
+        Input::Tended(answer) => state.tended(answer, fx),
         Input::Published(publication, answer) => state.published(*publication, answer, now, fx),
         Input::Probed(answer) => state.probed(answer, now, fx),
         Input::Signal(signal) => state.signalled(signal, now, fx),
@@ -57,6 +58,7 @@ impl State {
             self.dismiss_all(now, fx);
             return;
         }
+        self.tell_of_waiting(fx);
         self.wake(now);
         if self.pause.is_none() {
             self.claim_more(fx);
@@ -129,6 +131,7 @@ impl State {
                 stop.since += passed;
             }
         }
+        self.tend(now, fx);
         self.look_for_room(now, fx);
         if let Some(limit) = self.limits.time_limit
             && now >= limit.stop_at

@@ -20,8 +20,8 @@ use crate::plan::Plan;
 use crate::progress::Sink;
 use crate::protocol::ToWorker;
 
-/// Time between two looks at what time alone can change.
-const TICK: Duration = Duration::from_millis(250);
+/// Longest and shortest time between two looks at what time alone can change.
+const TICKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
 
 /// Inputs that may wait for the loop; more hold their senders back.
 const INPUTS: usize = 4096;
@@ -35,6 +35,8 @@ pub struct Options {
     pub launch: Launch,
     /// How patient it is.
     pub limits: Limits,
+    /// Whether it waits for runs that other controllers hold.
+    pub wait: bool,
 }
 
 /// The controller cannot work.
@@ -64,6 +66,7 @@ pub fn run(
     let _watch = signals::watch(sender.clone()).map_err(ControllerError::Signals)?;
     let clerks = Clerks::start(&plan, ledger, &sender).map_err(ControllerError::Thread)?;
     let mut state = State::new(plan, past, options.dies.clone(), options.limits, Instant::now());
+    state.wait = options.wait;
     let mut live = Live { options, clerks, sender, sink, processes: HashMap::new() };
     let summary = turn(&mut state, &mut live, &inputs);
     let Live { clerks, .. } = live;
@@ -77,7 +80,7 @@ pub fn run(
 
 /// The loop.
 fn turn(state: &mut State, live: &mut Live<'_>, inputs: &Receiver<Input>) -> Summary {
-    let ticks = crossbeam_channel::tick(TICK);
+    let ticks = crossbeam_channel::tick(state.limits.worker_beat().clamp(TICKS.0, TICKS.1));
     handle(state, Instant::now(), Input::Tick, live);
     loop {
         if let Some(conclusion) = state.conclusion() {
@@ -86,6 +89,8 @@ fn turn(state: &mut State, live: &mut Live<'_>, inputs: &Receiver<Input>) -> Sum
                 finished: summary.finished,
                 failed: summary.failed.len(),
                 left: summary.left,
+                here: summary.here,
+                elsewhere: summary.elsewhere,
                 wall_sec: state.started.elapsed().as_secs_f64(),
             });
             return summary;
@@ -148,6 +153,14 @@ impl Effects for Live<'_> {
 
     fn claim(&mut self, run: usize) {
         self.clerks.claim(run);
+    }
+
+    fn tend(&mut self, others: Vec<usize>) {
+        self.clerks.tend(others);
+    }
+
+    fn give_up(&mut self, run: usize) {
+        self.clerks.give_up(run);
     }
 
     fn release(&mut self, run: usize, claim: Claim) {

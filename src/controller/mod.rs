@@ -10,6 +10,7 @@ mod halt;
 mod handle;
 mod live;
 mod memory;
+mod others;
 mod pause;
 mod process;
 mod signals;
@@ -19,7 +20,7 @@ mod tests;
 mod work;
 mod workers;
 
-pub use clerk::{Claim, Claimed, Ledger, LedgerError, Publication};
+pub use clerk::{Claim, Claimed, Ledger, LedgerError, Publication, Published, Seen, Tended};
 pub use dies::{CpuDies, DieSpec, DiesError, GpuPin};
 pub use halt::{Conclusion, Summary};
 pub use live::{ControllerError, Options, run};

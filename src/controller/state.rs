@@ -9,6 +9,7 @@ use super::clerk::Claim;
 use super::dies::DieSpec;
 use super::effects::WorkerId;
 use super::halt::{Conclusion, Summary};
+use super::others::Others;
 use super::pause::Pause;
 use super::process::Exit;
 use crate::event::{At, Failure, Halt, Past};
@@ -26,6 +27,8 @@ pub struct Limits {
     pub step_medians: u64,
     /// A step for which there is no usual time yet is given this.
     pub first_step: Duration,
+    /// A worker that does not hear of its controller for so long leaves.
+    pub controller: Duration,
     /// A worker that was told to stop is given this.
     pub stop_grace: Duration,
     /// A worker that was told to leave with nothing in hand is given this; and so is one between the end of its
@@ -52,6 +55,13 @@ pub struct TimeLimit {
     pub stop_at: Instant,
 }
 
+impl Limits {
+    /// Time between two signs of life to the workers.
+    pub fn worker_beat(&self) -> Duration {
+        self.controller / 20
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -59,6 +69,7 @@ impl Default for Limits {
             step: Duration::from_secs(60),
             step_medians: 20,
             first_step: Duration::from_secs(600),
+            controller: Duration::from_secs(20),
             stop_grace: Duration::from_secs(20),
             leave: Duration::from_secs(5),
             disk: Duration::from_secs(600),
@@ -88,13 +99,18 @@ pub(super) enum RunState {
     /// Given up.
     Failed(Failure),
     /// Another controller's.
-    Elsewhere,
+    Elsewhere { holder: String },
 }
 
 impl RunState {
     /// Whether the run can get no further here.
     const fn settled(&self) -> bool {
-        matches!(self, Self::Finished | Self::Failed(_) | Self::Elsewhere)
+        matches!(self, Self::Finished | Self::Failed(_) | Self::Elsewhere { .. })
+    }
+
+    /// Whether it is another controller's.
+    const fn elsewhere(&self) -> bool {
+        matches!(self, Self::Elsewhere { .. })
     }
 
     /// Whether a clerk has it in hand.
@@ -123,6 +139,8 @@ pub(super) struct Busy {
     /// Last logged step.
     pub(super) logged: Option<u64>,
     pub(super) cancelled: bool,
+    /// Who has taken the run over meanwhile.
+    pub(super) lost: Option<String>,
 }
 
 impl Busy {
@@ -218,6 +236,8 @@ pub(super) struct State {
     pub(super) runs: Vec<RunEntry>,
     /// Runs that are not settled; kept with every change, since it is asked for after every input.
     unsettled: usize,
+    /// Runs that other controllers hold.
+    elsewhere: usize,
     /// Runs that a clerk has in hand.
     pending: usize,
     /// Runs that the ledger was asked for.
@@ -235,6 +255,9 @@ pub(super) struct State {
     pub(super) early: Early,
     pub(super) started: Instant,
     pub(super) ticked: Instant,
+    /// Whether runs of other controllers are waited for.
+    pub(super) wait: bool,
+    pub(super) others: Others,
     next_worker: u64,
 }
 
@@ -268,6 +291,9 @@ impl State {
             early: Early::Watching(Vec::new()),
             started: now,
             ticked: now,
+            elsewhere: 0,
+            wait: true,
+            others: Others::new(now),
             next_worker: 0,
         }
     }
@@ -311,6 +337,7 @@ impl State {
         let old = std::mem::replace(&mut self.runs[run].state, state);
         let new = &self.runs[run].state;
         self.unsettled = self.unsettled + usize::from(old.settled()) - usize::from(new.settled());
+        self.elsewhere = self.elsewhere + usize::from(new.elsewhere()) - usize::from(old.elsewhere());
         self.pending = self.pending + usize::from(new.pending()) - usize::from(old.pending());
         old
     }
@@ -319,9 +346,19 @@ impl State {
         self.runs.iter().filter(|entry| is(&entry.state)).count()
     }
 
-    /// Whether no run can get any further here.
+    /// Whether nothing is left to be done or to be waited for.
     pub(super) const fn settled(&self) -> bool {
-        self.unsettled == 0
+        self.unsettled == 0 && (self.elsewhere == 0 || !self.wait)
+    }
+
+    /// Whether all that is left is other controllers'.
+    pub(super) const fn only_others(&self) -> bool {
+        self.unsettled == 0 && self.elsewhere > 0
+    }
+
+    /// How many runs other controllers hold.
+    pub(super) const fn elsewhere(&self) -> usize {
+        self.elsewhere
     }
 
     /// How it all ended; `None` while something is to be waited for.
@@ -332,14 +369,13 @@ impl State {
             return None;
         }
         let failed = self.count(|state| matches!(state, RunState::Failed(_))) > 0;
-        let elsewhere = self.count(|state| matches!(state, RunState::Elsewhere)) > 0;
         Some(match &self.stop {
             Some(stop) if !self.settled() => Conclusion::Halted(stop.halt.clone()),
             Some(Stop { halt: halt @ (Halt::FailedAlike { .. } | Halt::FailFast { .. }), .. }) => {
                 Conclusion::Halted(halt.clone())
             }
             _ if failed => Conclusion::SomeFailed,
-            _ if elsewhere => Conclusion::Elsewhere,
+            _ if self.elsewhere > 0 => Conclusion::Elsewhere,
             _ => Conclusion::Complete,
         })
     }
@@ -357,6 +393,8 @@ impl State {
             .collect();
         let finished = self.count(|state| *state == RunState::Finished);
         let at_once = self.stop.as_ref().is_some_and(|stop| stop.at_once);
-        Summary { conclusion, finished, left: self.runs.len() - finished - failed.len(), failed, at_once }
+        let left = self.runs.len() - finished - failed.len();
+        let Others { published: here, finished: elsewhere, .. } = self.others;
+        Summary { conclusion, finished, left, failed, here, elsewhere, at_once }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use super::clerk::{Claim, Claimed, LedgerError, Publication};
+use super::clerk::{Claim, Claimed, LedgerError, Publication, Published};
 use super::effects::Effects;
-use super::state::{Busy, DieState, Early, Mood, RunState, State, Worker};
+use super::state::{Busy, Die, DieState, Early, Mood, RunState, State, Worker};
 use super::workers::stray;
 use crate::event::{Cause, Event, Failure, Halt};
 use crate::plan::CorpusInfo;
@@ -24,13 +24,15 @@ impl State {
     }
 
     /// Claims ahead: one run for each free lane, and a few more for each die, so that lanes that become free do
-    /// not wait for a disk.
+    /// not wait for a disk. Near the end none is claimed ahead: another controller may have a lane for it now.
     pub(super) fn claim_more(&mut self, fx: &mut dyn Effects) {
+        let lanes = |die: &Die| if let DieState::Up(worker) = &die.state { worker.open } else { 1 };
+        let ahead = usize::from(self.waiting.len() > self.dies.iter().map(lanes).sum());
         let mut wanted = 0;
         for die in &self.dies {
             wanted += match &die.state {
-                DieState::Up(worker) => 1 + worker.open / AHEAD + worker.free(),
-                DieState::Down { .. } => 2,
+                DieState::Up(worker) => ahead * (1 + worker.open / AHEAD) + worker.free(),
+                DieState::Down { .. } => ahead + 1,
                 DieState::Aside => 0,
             };
         }
@@ -59,12 +61,15 @@ impl State {
                 self.set(run, RunState::Ready);
                 self.ready.push_back((run, claim));
             }
-            Ok(Claimed::Finished) => {
-                self.set(run, RunState::Finished);
-            }
+            Ok(Claimed::Finished(outcome)) => self.finished_elsewhere(run, outcome, fx),
             Ok(Claimed::Elsewhere { holder }) => {
-                self.set(run, RunState::Elsewhere);
-                fx.announce(Event::RunElsewhere { run: self.run(run).id, holder });
+                fx.announce(Event::RunElsewhere { run: self.run(run).id, holder: holder.clone() });
+                self.set(run, RunState::Elsewhere { holder });
+            }
+            Ok(Claimed::Unusable { failure }) => {
+                self.set(run, RunState::Failed(failure.clone()));
+                let (id, label) = (self.run(run).id, self.run(run).label());
+                fx.announce(Event::RunFailed { run: id, label, attempts: 0, failure });
             }
             Err(error) => {
                 self.set(run, RunState::Waiting);
@@ -134,8 +139,15 @@ impl State {
             return;
         };
         let Claim { folder, .. } = claim;
-        let busy =
-            Busy { run, place, folder: folder.clone(), started: crate::clock::now(), logged: None, cancelled: false };
+        let busy = Busy {
+            run,
+            place,
+            folder: folder.clone(),
+            started: crate::clock::now(),
+            logged: None,
+            cancelled: false,
+            lost: None,
+        };
         worker.lanes[lane] = Some(busy);
         let assignment = Box::new(Assignment { place, folder, settings, corpus, checkpoint_every });
         fx.send(worker.id, ToWorker::Assign { assignment });
@@ -214,7 +226,7 @@ impl State {
                 self.weigh(die, Some(busy.run), &failure, now, fx);
             }
             // Nothing was tried, so no attempt is counted.
-            End::Returned if self.stop.is_some() => self.abandon(die, &busy, fx),
+            End::Returned if self.stop.is_some() || busy.lost.is_some() => self.abandon(die, &busy, fx),
             End::Returned => {
                 fx.announce(Event::AttemptAbandoned { at: self.at(busy.run, place.attempt, die) });
                 self.give_back(busy.run, busy.claim(), fx);
@@ -223,15 +235,27 @@ impl State {
         Ok(())
     }
 
-    /// An attempt is given up because the sweep stops.
+    /// An attempt is given up and no failure: the sweep stops, the run was taken over, or its worker had not heard of this
+    /// controller.
     pub(super) fn abandon(&mut self, die: usize, busy: &Busy, fx: &mut dyn Effects) {
-        self.set(busy.run, RunState::Waiting);
-        self.waiting.push_front(busy.run);
+        match &busy.lost {
+            Some(holder) => {
+                self.set(busy.run, RunState::Elsewhere { holder: holder.clone() });
+            }
+            None => {
+                self.set(busy.run, RunState::Waiting);
+                self.waiting.push_front(busy.run);
+            }
+        }
         fx.announce(Event::AttemptAbandoned { at: self.at(busy.run, busy.place.attempt, die) });
     }
 
     /// An attempt failed: its run waits for the next one, or is given up.
     pub(super) fn failed(&mut self, die: usize, busy: &Busy, failure: &Failure, now: Instant, fx: &mut dyn Effects) {
+        if busy.lost.is_some() {
+            self.abandon(die, busy, fx);
+            return;
+        }
         let run = busy.run;
         let entry = &mut self.runs[run];
         entry.tries += 1;
@@ -252,6 +276,7 @@ impl State {
             self.set(run, RunState::Failed(failure.clone()));
             let (id, label) = (self.run(run).id, self.run(run).label());
             fx.announce(Event::RunFailed { run: id, label, attempts, failure: failure.clone() });
+            fx.give_up(run);
         }
         if !again && self.limits.fail_fast {
             let label = self.run(run).label();
@@ -299,17 +324,24 @@ impl State {
     pub(super) fn published(
         &mut self,
         publication: Publication,
-        answer: Result<(), LedgerError>,
+        answer: Result<Published, LedgerError>,
         now: Instant,
         fx: &mut dyn Effects,
     ) {
         let run = publication.run;
         match answer {
-            Ok(()) => {
+            Ok(Published::Done { differs }) => {
+                self.tell_of_difference(run, differs, fx);
                 self.starved = None;
                 if let RunState::Publishing { at, outcome } = self.set(run, RunState::Finished) {
+                    self.others.published += 1;
                     fx.announce(Event::RunFinished { at, outcome });
                 }
+            }
+            Ok(Published::LeaseLost { holder, differs }) => {
+                self.tell_of_difference(run, differs, fx);
+                self.tell_of_loss(run, &holder, fx);
+                self.set(run, RunState::Elsewhere { holder });
             }
             Err(error) if error.full && self.stop.is_none() => {
                 self.starve(error.message, Some(publication), now, fx);

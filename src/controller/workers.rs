@@ -10,7 +10,7 @@ use super::process::Exit;
 use super::state::{DieState, Mood, State, Worker};
 use crate::event::{Cause, Event, Failure, Phase};
 use crate::plan::MOST_LANES;
-use crate::protocol::{DIE_LOST, End, FromWorker, Hello, Place, Pulse, VERSION};
+use crate::protocol::{DIE_LOST, End, FromWorker, Hello, ORPHANED, Place, Pulse, VERSION};
 use crate::run::Row;
 
 /// Failures in a row after which a die is set aside.
@@ -276,6 +276,10 @@ impl State {
         fx.forget(worker.id);
         let failure = match worker.mood {
             Mood::Dismissed => None,
+            _ if exit == Exit::Status(ORPHANED.into()) => {
+                fx.announce(Event::WorkerLeft { die });
+                None
+            }
             Mood::Leaving { .. } if exit.clean() && busy.is_empty() => None,
             Mood::Doomed { failure } => Some(failure),
             Mood::Starting if cause == Cause::Crashed => {

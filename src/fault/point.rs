@@ -11,7 +11,7 @@ pub enum FileKind {
     Sweep,
     /// plan.json.
     Plan,
-    /// Who works on the folder.
+    /// Who works on a run, and a controller's beat.
     Lock,
     /// A run's or an attempt's folder.
     Folder,
@@ -146,7 +146,7 @@ impl FileKind {
             "failure.json" => Failure,
             "final.safetensors" => Weights,
             "report.html" => Report,
-            name if name.starts_with("controller.") => Lock,
+            name if name.starts_with("lease.") || name.ends_with(".beat") => Lock,
             name if name.starts_with("checkpoint-") => Checkpoint,
             name if name.starts_with("attempt-") || ends_in_an_id(name) => Folder,
             name if name.ends_with(".csv") => Table,
@@ -230,6 +230,8 @@ mod tests {
             (layout.report(), Report),
             (layout.events().join("vm-1-2.jsonl"), Events),
             (run.dir().to_owned(), Folder),
+            (run.lease(3), Lock),
+            (layout.beat("vm-1-0123456789abcdef"), Lock),
             (run.run_json(), Run),
             (run.log(), Log),
             (run.result(), Outcome),

@@ -136,15 +136,22 @@ impl Board {
                 self.failed += 1;
                 self.open.remove(run);
             }
-            Event::RunElsewhere { run, .. } => {
+            Event::FinishedElsewhere { run, .. } => {
+                self.finished += 1;
                 self.open.remove(run);
             }
+            Event::LeaseLost { run, .. } => self.leave(*run),
             Event::WorkerReady { .. }
             | Event::WorkerLanes { .. }
             | Event::WorkerLost { .. }
             | Event::DieSetAside { .. }
             | Event::Beat { step: None, .. }
             | Event::Checkpointed { .. }
+            | Event::RunElsewhere { .. }
+            | Event::ResultDiffers { .. }
+            | Event::Waiting { .. }
+            | Event::BeatFailed { .. }
+            | Event::WorkerLeft { .. }
             | Event::NotSaved { .. }
             | Event::DiskFull { .. }
             | Event::DiskFree { .. }

@@ -111,7 +111,7 @@ fn written(quiet: bool) -> String {
     let failure = Failure::new(Cause::Bug, "the trainer panicked: no");
     let (run, label) = (plan.runs[1].id, plan.runs[1].label());
     plain.take(&Event::RunFailed { run, label, attempts: 1, failure });
-    plain.take(&Event::SweepEnded { finished: 1, failed: 1, left: 2, wall_sec: 60.4 });
+    plain.take(&Event::SweepEnded { finished: 1, failed: 1, left: 2, here: 1, elsewhere: 0, wall_sec: 60.4 });
     String::from_utf8(text).unwrap()
 }
 

@@ -84,13 +84,15 @@ pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
             )
         }
         Event::RunFailed { label, attempts, failure, .. } => {
+            if *attempts == 0 {
+                return Some(format!("FAILED: {label}: {failure}"));
+            }
             let attempts = if *attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
             format!("FAILED after {attempts}: {label}: {failure}")
         }
         // What it had in hand has a line of its own.
         Event::WorkerLost { die, attempts: 0, failure } => format!("worker of die {die} lost: {failure}"),
         Event::AttemptResumed { at, steps, refused } => resumed(&at.label, *steps, refused),
-        Event::RunElsewhere { run, holder } => format!("run {run} belongs to {holder}"),
         Event::NotSaved { at, message } => {
             format!("warning: {} goes on without a checkpoint, for want of room: {message}", at.label)
         }
@@ -116,6 +118,24 @@ pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
         Event::DieSetAside { die, failure, .. } => {
             format!("die {die} is set aside after 3 failures in a row, the last of which was: {failure}")
         }
+        Event::FinishedElsewhere { label, outcome: result, .. } => {
+            format!("finished {done}/{total}  {label}  {}  (by another controller)", outcome(result))
+        }
+        Event::LeaseLost { label, holder, .. } => {
+            format!("{label} was taken over by {holder}: the attempt here publishes nothing")
+        }
+        Event::ResultDiffers { message, .. } => {
+            format!("WARNING: a run gave two results, which must never be: {message}")
+        }
+        Event::Waiting { runs: left, holders } => {
+            format!("waiting for {}, held by {}", runs(*left), holders.join(" and "))
+        }
+        Event::BeatFailed { message } => {
+            format!("warning: other controllers may take this one for dead: {message}")
+        }
+        Event::WorkerLeft { die } => {
+            format!("worker of die {die} left: it had not heard of this controller for too long")
+        }
         Event::Stopping { halt: Halt::TimeLimit { seconds } } => format!(
             "the time limit of {} is near: stopping after the steps in hand; runs in hand are saved and go on next time",
             duration::text(*seconds)
@@ -125,10 +145,15 @@ pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
             signal_name(*signal)
         ),
         Event::Stopping { halt } => format!("stopping: {halt}"),
-        Event::SweepEnded { finished, failed, left, wall_sec } => {
+        Event::SweepEnded { finished, failed, left, here, elsewhere, wall_sec } => {
             let rest = [(*failed, "failed"), (*left, "left")];
             let rest: String = rest.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!(", {n} {word}")).collect();
-            format!("{} finished{rest}, in {}", runs(*finished), span(*wall_sec))
+            let shared = if *elsewhere > 0 {
+                format!(" ({here} here, {elsewhere} by other controllers)")
+            } else {
+                String::new()
+            };
+            format!("{} finished{shared}{rest}, in {}", runs(*finished), span(*wall_sec))
         }
         Event::WorkerReady { .. }
         | Event::WorkerLost { .. }
@@ -137,6 +162,7 @@ pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
         | Event::Beat { .. }
         | Event::Checkpointed { .. }
         | Event::AttemptFailed { again: false, .. }
+        | Event::RunElsewhere { .. }
         | Event::AttemptAbandoned { .. } => return None,
     })
 }
@@ -150,6 +176,10 @@ pub(super) fn trouble(event: &Event) -> bool {
         | Event::DiskFree { .. }
         | Event::DieSetAside { .. }
         | Event::WorkerLost { .. }
+        | Event::LeaseLost { .. }
+        | Event::ResultDiffers { .. }
+        | Event::BeatFailed { .. }
+        | Event::WorkerLeft { .. }
         | Event::AttemptFailed { .. } => true,
         Event::AttemptResumed { refused, .. } => !refused.is_empty(),
         _ => false,
@@ -208,8 +238,22 @@ mod tests {
             "warning: sr4 seed=3 starts over, since a is damaged: x; b is damaged: y"
         );
         assert_eq!(
-            say(Event::SweepEnded { finished: 1, failed: 0, left: 2, wall_sec: 61.0 }),
+            say(Event::SweepEnded { finished: 1, failed: 0, left: 2, here: 1, elsewhere: 0, wall_sec: 61.0 }),
             "1 run finished, 2 left, in 1m 01s"
+        );
+        assert_eq!(
+            say(Event::SweepEnded { finished: 6, failed: 0, left: 0, here: 4, elsewhere: 2, wall_sec: 3.0 }),
+            "6 runs finished (4 here, 2 by other controllers), in 3s"
+        );
+        let holders = vec!["process 7 on k80-1".to_owned(), "process 9 on k80-2".to_owned()];
+        assert_eq!(
+            say(Event::Waiting { runs: 3, holders }),
+            "waiting for 3 runs, held by process 7 on k80-1 and process 9 on k80-2"
+        );
+        let (run, label, holder) = (RunId::from_bits(1), "sr4 seed=3".to_owned(), "process 7 on k80-1".to_owned());
+        assert_eq!(
+            say(Event::LeaseLost { run, label, holder }),
+            "sr4 seed=3 was taken over by process 7 on k80-1: the attempt here publishes nothing"
         );
     }
 }

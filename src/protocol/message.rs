@@ -12,6 +12,9 @@ use crate::settings::Settings;
 /// Raised whenever a message changes; both sides must have the same.
 pub const VERSION: u32 = 4;
 
+/// Exit status of a worker that does not hear of its controller any more. Nobody is to blame for it.
+pub const ORPHANED: u8 = 3;
+
 /// Exit status of a worker whose die was lost: its controller does not use the die any more.
 pub const DIE_LOST: u8 = 4;
 
@@ -80,8 +83,11 @@ pub enum ToWorker {
         /// The attempt.
         place: Place,
     },
-    /// Leave as soon as no attempt is left; assign nothing any more.
+    /// Leave as soon as no attempt is left; nothing is assigned any more.
     Shutdown,
+    /// The controller lives. Sent all the time: a worker that does not hear of its controller for too long saves what it has in
+    /// hand and leaves.
+    Beat,
 }
 
 /// How far an attempt is, once a second.

@@ -9,5 +9,5 @@
 mod message;
 mod wire;
 
-pub use message::{Assignment, DIE_LOST, End, FromWorker, Hello, Place, Pulse, ToWorker, VERSION};
+pub use message::{Assignment, DIE_LOST, End, FromWorker, Hello, ORPHANED, Place, Pulse, ToWorker, VERSION};
 pub use wire::{Lines, MAX_LINE, WireError, encode};

@@ -5,7 +5,7 @@ use crate::stats::Interval;
 
 /// The columns, and keys of result.json, that depend on how a run was executed; no other may. A comparison of two
 /// results leaves them out.
-pub const VOLATILE: [&str; 13] = [
+pub const VOLATILE: [&str; 15] = [
     "step_sec",
     "tok_per_sec",
     "elapsed_sec",
@@ -16,9 +16,11 @@ pub const VOLATILE: [&str; 13] = [
     "host",
     "lane",
     "device",
+    "gpu",
     "started",
     "ended",
     "log_digest",
+    "file_digest",
 ];
 
 /// A table in the making, as CSV.

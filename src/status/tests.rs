@@ -9,7 +9,7 @@ use crate::store::{AttemptFailure, Journal, LogWriter, Results, View};
 use crate::testing::{diverged, execution, finished, plan, row};
 
 fn publish(results: &Results, plan: &Plan, run: usize, outcome: &crate::run::Outcome) {
-    let attempt = results.begin_attempt(&plan.runs[run]).unwrap();
+    let attempt = crate::testing::attempt(results, &plan.runs[run]);
     let mut log = LogWriter::create(&attempt.log()).unwrap();
     log.row(&row(0, 2.0, 1.0)).unwrap();
     log.finish().unwrap();
@@ -36,9 +36,10 @@ fn every_run_is_in_one_state() {
     publish(&results, &plan, of("adamw", &format!("{axis}=0.003 "), 1), &finished(2.25, None));
     publish(&results, &plan, of("sr4", "", 1), &diverged(3));
     let given_up = |run: usize, for_good: bool| {
-        let attempt = results.begin_attempt(&plan.runs[run]).unwrap();
+        let attempt = crate::testing::attempt(&results, &plan.runs[run]);
         let failure = AttemptFailure { cause: "bug".into(), message: "no".into(), ended: String::new(), for_good };
         results.record_failure(&attempt, &failure).unwrap();
+        results.give_back(plan.runs[run].id).unwrap();
     };
     given_up(of("sr4", "", 2), true);
     given_up(of("adamw", &format!("{axis}=0.001 "), 2), false);

@@ -9,7 +9,7 @@ use super::error::{Context, StoreError};
 use super::layout::{RunPaths, attempt_number};
 use super::log::{rows_of, same_but_for_timing};
 use super::record::{AttemptFailure, Execution, RunFile, StoredResult};
-use super::results::{Results, make_folder, to_json};
+use super::results::{Results, to_json};
 use crate::fault::{self, Moment};
 use crate::plan::PlannedRun;
 use crate::run::Outcome;
@@ -44,13 +44,31 @@ impl Attempt {
     }
 }
 
+/// What came of a publication.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Published {
+    /// The run has its result.
+    Done {
+        /// The result that counts: this attempt's, or one that was there before.
+        result: Box<StoredResult>,
+        /// What is not the same in this attempt's and the one that was there before, volatile parts apart. That must never be.
+        differs: Option<String>,
+    },
+    /// Nothing was published: the run is another controller's by now.
+    LeaseLost {
+        /// Who holds it, in words.
+        holder: String,
+        /// As above, where the run has got a result meanwhile.
+        differs: Option<String>,
+    },
+}
+
 impl Results {
-    /// Starts an attempt: makes the run's folder with run.json if need be, and a new attempt's folder in it.
+    /// Starts an attempt at a run that this controller holds: makes run.json if need be, and a new attempt's folder.
     ///
     /// Published files that do not hold together (see [`View::load`](super::View::load)) are put aside first, into `damaged-<n>`.
-    pub fn begin_attempt(&self, run: &PlannedRun) -> Result<Attempt, StoreError> {
+    pub(super) fn begin_attempt(&self, run: &PlannedRun) -> Result<Attempt, StoreError> {
         let paths = self.run_paths(run);
-        make_folder(paths.dir())?;
         if !paths.run_json().exists() {
             let file = RunFile::new(run.id, &run.settings, self.corpus_digest(&run.settings.data));
             durable::create_first(&paths.run_json(), &to_json(&file, &paths.run_json())?)?;
@@ -84,8 +102,12 @@ impl Results {
         durable::replace(&path, &to_json(failure, &path)?)
     }
 
-    /// Publishes a run's log and result, durably and the result last, and gives back the result that counts. The
-    /// first publication wins: if there is a result by now, it stays, and is the one given back.
+    /// Publishes a run's log and result, durably and the result last, if this controller still holds the run. The first
+    /// publication wins: if there is a result by now, it stays, and this attempt's is held against it.
+    ///
+    /// Between the look at the lease and the link of the result another controller may take the run over and publish as well; that
+    /// does no harm, since the bytes are equal but for volatile parts. For the same reason it does none that a network file
+    /// system may show a list of leases that is some seconds old.
     ///
     /// # Errors
     /// The attempt's log is not whole, or the system refuses. The run is then unfinished, and this can be called again.
@@ -95,30 +117,63 @@ impl Results {
         attempt: &Attempt,
         outcome: &Outcome,
         execution: &Execution,
-    ) -> Result<StoredResult, StoreError> {
+    ) -> Result<Published, StoreError> {
         let ours = fs::read(attempt.log()).context("read", &attempt.log())?;
         rows_of(&attempt.log(), &ours)?;
         durable::sync(&attempt.log())?;
-        let stored =
-            self.publish_first(run, attempt, &ours, |log| StoredResult::new(run.id, outcome, execution, log))?;
+        let differs = |stored: &StoredResult| self.differs(run, attempt, &ours, outcome, stored);
+        if let Some(holder) = self.lost(run)? {
+            let differs = match self.finished(run)? {
+                Some(stored) => differs(&stored)?,
+                None => None,
+            };
+            return Ok(Published::LeaseLost { holder, differs });
+        }
+        let result = |log: &[u8]| StoredResult::new(run.id, outcome, execution, log);
+        let (first, stored) = self.publish_first(run, attempt, &ours, result)?;
+        let differs = if first { None } else { differs(&stored)? };
         if !self.keeps_checkpoints() {
             self.remove_checkpoints(run)?;
         }
-        Ok(stored)
+        self.remove_leases(run)?;
+        Ok(Published::Done { result: Box::new(stored), differs })
     }
 
+    /// What an attempt has that is not the same in the published result, volatile parts apart.
+    fn differs(
+        &self,
+        run: &PlannedRun,
+        attempt: &Attempt,
+        ours: &[u8],
+        outcome: &Outcome,
+        stored: &StoredResult,
+    ) -> Result<Option<String>, StoreError> {
+        let paths = self.run_paths(run);
+        let log = fs::read(paths.log()).context("read", &paths.log())?;
+        let what = if !same_but_for_timing(&log, ours) {
+            "log"
+        } else if !stored.is_same_outcome(outcome) {
+            "result"
+        } else {
+            return Ok(None);
+        };
+        let (folder, published) = (attempt.folder.display(), paths.dir().display());
+        Ok(Some(format!("the {what} of {folder} is not the one that was published in {published}")))
+    }
+
+    /// Publishes, unless there is a result that holds together; whether it did, and the result that counts.
     fn publish_first(
         &self,
         run: &PlannedRun,
         attempt: &Attempt,
         ours: &[u8],
         result: impl Fn(&[u8]) -> StoredResult,
-    ) -> Result<StoredResult, StoreError> {
+    ) -> Result<(bool, StoredResult), StoreError> {
         let paths = self.run_paths(run);
         loop {
             if paths.result().exists() {
                 match self.check_result(run)? {
-                    Ok(stored) => return Ok(stored),
+                    Ok(stored) => return Ok((false, stored)),
                     Err(_) => put_aside(&paths)?,
                 }
             }
@@ -135,9 +190,9 @@ impl Results {
                 put_aside(&paths)?;
                 continue;
             }
-            let result = result(&log);
-            if durable::create_first(&paths.result(), &to_json(&result, &paths.result())?)? {
-                return Ok(result);
+            let (result, json) = result(&log).seal(&paths.result())?;
+            if durable::create_first(&paths.result(), &json)? {
+                return Ok((true, result));
             }
         }
     }

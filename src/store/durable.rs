@@ -10,20 +10,41 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::error::{Context, StoreError};
+use super::holder;
 use crate::fault::{self, FileKind, Moment};
 
-/// Ending of a temporary file's name; the name starts with a dot.
+/// Ending of a temporary file's name, which is `.<name>.<process's nonce>-<number>.tmp`.
 const TEMPORARY: &str = ".tmp";
+
+/// A temporary file that another process took for a dead one's, and cleared away, is written again so many times.
+const TRIES: u32 = 8;
 
 /// Writes a file in place of the one that may be there.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    Temporary::write(path, bytes)?.rename(path)
+    unless_cleared_away(path, || Temporary::write(path, bytes)?.rename(path))
 }
 
 /// Writes a file unless there is one; whether it was written.
 pub(crate) fn create_first(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
-    let temporary = Temporary::write(path, bytes)?;
-    link_first(&temporary.path, path)
+    unless_cleared_away(path, || {
+        let temporary = Temporary::write(path, bytes)?;
+        link_first(&temporary.path, path)
+    })
+}
+
+/// Makes a file, again if its temporary one has vanished under way.
+fn unless_cleared_away<T>(path: &Path, make: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match make() {
+            Err(StoreError::Io { source, .. })
+                if source.kind() == io::ErrorKind::NotFound
+                    && tries < TRIES
+                    && path.parent().is_some_and(Path::is_dir) => {}
+            made => return made,
+        }
+    }
 }
 
 /// Gives a file, already flushed, a second name unless that is taken; whether it was given.
@@ -78,15 +99,23 @@ pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, StoreError> 
     }
 }
 
-/// Removes the temporary files that a killed process left in a folder.
-pub(crate) fn remove_stale(folder: &Path) -> Result<(), StoreError> {
+/// Removes the temporary files that a killed process left in a folder: all but those of the processes that `lives`, by
+/// their nonces.
+pub(crate) fn remove_stale(folder: &Path, lives: &dyn Fn(&str) -> bool) -> Result<(), StoreError> {
     for entry in fs::read_dir(folder).context("read", folder)? {
         let entry = entry.context("read", folder)?;
-        if is_temporary(&entry.file_name().to_string_lossy()) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if is_temporary(&name) && !owner(&name).is_some_and(lives) {
             remove_if_there(&entry.path())?;
         }
     }
     Ok(())
+}
+
+/// The nonce of the process that made a temporary file.
+fn owner(name: &str) -> Option<&str> {
+    let (rest, _) = name.strip_suffix(TEMPORARY)?.rsplit_once('-')?;
+    Some(rest.rsplit_once('.')?.1)
 }
 
 /// Removes a file; none is fine too.
@@ -177,10 +206,9 @@ impl Temporary {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let process = std::process::id();
+        let process = holder::nonce();
         let path = target.with_file_name(format!(".{name}.{process}-{count}{TEMPORARY}"));
         fault::before(Moment::Create, target).context("create", target)?;
-        // A file of this name can only be one that a dead process of the same number left.
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
         let file = file.context("create", target)?;
         Ok((Self { path }, file))
@@ -265,8 +293,13 @@ mod tests {
         for name in [".log.csv.12-0.tmp", ".hidden", "mine.tmp"] {
             fs::write(folder.path().join(name), b"").unwrap();
         }
-        remove_stale(folder.path()).unwrap();
+        let ours = Temporary::write(&folder.path().join("log.csv"), b"").unwrap();
+        assert_eq!(owner(ours.path.file_name().unwrap().to_str().unwrap()), Some(holder::nonce()));
+        remove_stale(folder.path(), &|nonce| nonce == holder::nonce()).unwrap();
+        assert!(ours.path.exists());
+        remove_stale(folder.path(), &|_| false).unwrap();
         assert_eq!(names(folder.path()), [".hidden", "mine.tmp"]);
+        assert!(matches!(ours.rename(&folder.path().join("log.csv")), Err(StoreError::Io { .. })));
     }
 
     #[test]

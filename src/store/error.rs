@@ -48,19 +48,9 @@ pub enum StoreError {
         /// What is wrong with it.
         why: String,
     },
-    /// Another controller works on the folder.
-    #[error(
-        "{} is in use by {holder}; wait for it to end or, if you know that it is gone, remove {}",
-        dir.display(), lock.display()
-    )]
-    Held {
-        /// Results folder.
-        dir: PathBuf,
-        /// Who: process and host.
-        holder: String,
-        /// The lock's file.
-        lock: PathBuf,
-    },
+    /// The folder of this user on this host cannot be trusted.
+    #[error("{} is not this user's alone", .0.display())]
+    NotOurs(PathBuf),
     /// A log is not whole.
     #[error("{} is not a whole log: {why}", path.display())]
     BrokenLog {
@@ -78,6 +68,22 @@ impl StoreError {
         matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
     }
 
+    /// Whether it comes from what stands in one run's folder, such as a folder in a file's place or another user's file: other
+    /// runs are not concerned, and waiting does not help.
+    pub fn concerns_one_run(&self) -> bool {
+        use io::ErrorKind::{AlreadyExists, InvalidInput, IsADirectory, NotADirectory, PermissionDenied};
+        let odd = [AlreadyExists, InvalidInput, IsADirectory, NotADirectory, PermissionDenied];
+        match self {
+            Self::Io { path, source, .. } => odd.contains(&source.kind()) && is_in_run(path),
+            Self::NotAFolder(path) | Self::BrokenLog { path, .. } => is_in_run(path),
+            Self::NotOurs(_)
+            | Self::OtherSweep { .. }
+            | Self::Foreign { .. }
+            | Self::NoPlan(_)
+            | Self::BadPlan { .. } => false,
+        }
+    }
+
     /// The message with its cause, on one line.
     pub fn full_text(&self) -> String {
         match self {
@@ -85,6 +91,12 @@ impl StoreError {
             _ => self.to_string(),
         }
     }
+}
+
+/// Whether a path is that of a run's folder or lies in one.
+fn is_in_run(path: &Path) -> bool {
+    let names = path.iter().filter_map(std::ffi::OsStr::to_str);
+    names.into_iter().any(|name| super::layout::id_of_folder(name).is_some())
 }
 
 /// Gives a system's error its context.

@@ -7,8 +7,6 @@ use crate::run::RunId;
 /// The four tables of a results folder.
 pub const TABLES: [&str; 4] = ["comparison.csv", "summary.csv", "comparisons.csv", "curves.csv"];
 
-/// Prefix of the controller's lock, which a number follows.
-pub(super) const LOCK_PREFIX: &str = "controller.";
 /// Prefix of a lease, which a number follows.
 const LEASE_PREFIX: &str = "lease.";
 /// Ending of a controller's beat.

@@ -1,5 +1,7 @@
 //! What a folder has of a plan.
 
+use std::path::Path;
+
 use rayon::prelude::*;
 
 use super::attempt::last_failure;
@@ -46,6 +48,17 @@ pub struct Loaded {
     pub warnings: Vec<String>,
 }
 
+/// Reads a published file; a folder in its place is a fault of this run alone, which the inner error names.
+fn read_published(path: &Path) -> Result<Result<Option<Vec<u8>>, String>, StoreError> {
+    match read_if_there(path) {
+        Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::IsADirectory => {
+            let name = path.file_name().unwrap_or_default().display();
+            Ok(Err(format!("{name} is a folder")))
+        }
+        read => read.map(Ok),
+    }
+}
+
 impl View {
     /// Reads the states of all runs of the plan.
     ///
@@ -68,7 +81,15 @@ impl View {
 
     /// The result of a run, if it has one that holds together.
     pub fn finished(&self, run: &PlannedRun) -> Result<Option<StoredResult>, StoreError> {
-        Ok(self.state(run)?.0.result().cloned())
+        if !self.run_paths(run).result().exists() {
+            return Ok(None);
+        }
+        Ok(self.check_result(run)?.ok())
+    }
+
+    /// The failure on record of a run's last attempt, if that failed, and the attempt's number.
+    pub fn failure(&self, run: &PlannedRun) -> Result<Option<(u32, AttemptFailure)>, StoreError> {
+        last_failure(&self.run_paths(run))
     }
 
     fn state(&self, run: &PlannedRun) -> Result<(RunState, Option<String>), StoreError> {
@@ -81,20 +102,27 @@ impl View {
         } else {
             None
         };
-        let state = match last_failure(&paths)? {
-            Some((attempt, failure)) => RunState::Failed { attempt, failure },
-            None => RunState::Unfinished,
-        };
-        Ok((state, warning))
+        Ok(match last_failure(&paths) {
+            Ok(Some((attempt, failure))) => (RunState::Failed { attempt, failure }, warning),
+            Ok(None) => (RunState::Unfinished, warning),
+            // It is told again, and the run fails, when it is claimed.
+            Err(error) if error.concerns_one_run() => (RunState::Unfinished, Some(error.full_text())),
+            Err(error) => return Err(error),
+        })
     }
 
     /// The result.json that is there, held against its run and log; the inner error says what does not fit.
     pub(super) fn check_result(&self, run: &PlannedRun) -> Result<Result<StoredResult, String>, StoreError> {
         let paths = self.run_paths(run);
-        let log = read_if_there(&paths.log())?;
-        let Some(bytes) = read_if_there(&paths.result())? else {
-            return Ok(Err("result.json is missing".to_owned()));
+        // The log second: it is published first, so where there is a result there is its log.
+        let bytes = match read_published(&paths.result())? {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(Err("result.json is missing".to_owned())),
+            Err(why) => return Ok(Err(why)),
         };
-        Ok(StoredResult::check(&bytes, run.id, log.as_deref()))
+        Ok(match read_published(&paths.log())? {
+            Ok(log) => StoredResult::check(&bytes, run.id, log.as_deref()),
+            Err(why) => Err(why),
+        })
     }
 }

@@ -3,9 +3,10 @@
 //! ```text
 //! <results>/<sweep>/
 //!   sweep.toml  plan.json            what was asked, verbatim and resolved
-//!   controller.<n>                   who works on it, see `lock`
+//!   controllers/<controller>.beat    who works on it, see `lease`
 //!   runs/<name>-<id>/                found by the id alone
 //!     run.json                       what the run is
+//!     lease.<n>                      who works on the run
 //!     attempt-<n>/                   log.csv, worker.log, failure.json, checkpoint-<steps>.safetensors
 //!     log.csv  result.json           published once, the result last; final.safetensors where it is asked for
 //!     damaged-<n>/                   files that did not hold together, put aside
@@ -18,6 +19,7 @@
 mod attempt;
 mod changes;
 mod checkpoints;
+mod die_claim;
 mod durable;
 mod error;
 mod glance;
@@ -27,21 +29,21 @@ mod journal;
 mod layout;
 mod lease;
 mod load;
-mod lock;
 mod log;
 mod record;
 mod results;
 mod view;
 
-pub use attempt::Attempt;
+pub use attempt::{Attempt, Published};
 pub use changes::PlanChange;
 pub use checkpoints::{checkpoint_file, earlier_checkpoints, final_weights};
+pub use die_claim::{DieClaim, DieClaimed};
 pub use error::StoreError;
 pub use history::measured_speed;
 pub use holder::{Holder, controller_name, host_name};
 pub use journal::{Journal, ReadJournal, Record, read_journals};
 pub use layout::{Layout, RunPaths, TABLES, id_of_folder};
-pub use lease::{ControllerView, LeaseState, LeaseTerms, LeaseView};
+pub use lease::{Claim, ControllerView, LeaseState, LeaseTerms, LeaseView, Look, Lost};
 pub use load::{Loaded, RunState};
 pub use log::{LOG_HEADER, LogMark, LogWriter, ReadLog, format_row, read_log};
 pub use record::{AttemptFailure, Execution, GpuState, RunFile, StoredResult};

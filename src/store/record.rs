@@ -1,7 +1,11 @@
 //! What is written about a run.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
+use super::error::StoreError;
+use super::results::to_json;
 use crate::run::{NUMERICS, Outcome, RunId};
 use crate::settings::Settings;
 
@@ -68,7 +72,13 @@ pub struct StoredResult {
     pub execution: Execution,
     /// blake3 of log.csv, hexadecimal.
     pub log_digest: String,
+    /// blake3 of the file's bytes with zeros in place of these 64 digits, so that a change of any byte is seen; zeros
+    /// in a result that is not written yet.
+    file_digest: String,
 }
+
+/// What stands in place of a digest while it is computed.
+const NO_DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 impl StoredResult {
     pub(super) fn new(run_id: RunId, outcome: &Outcome, execution: &Execution, log: &[u8]) -> Self {
@@ -79,7 +89,34 @@ impl StoredResult {
             outcome: outcome.clone(),
             execution: execution.clone(),
             log_digest: blake3::hash(log).to_string(),
+            file_digest: NO_DIGEST.to_owned(),
         }
+    }
+
+    /// The file, and this result sealed with the file's digest.
+    pub(super) fn seal(self, path: &Path) -> Result<(Self, Vec<u8>), StoreError> {
+        let open = to_json(&self, path)?;
+        let sealed = Self { file_digest: blake3::hash(&open).to_string(), ..self };
+        let json = to_json(&sealed, path)?;
+        Ok((sealed, json))
+    }
+
+    /// Whether the bytes that this was read from have the digest that stands in them.
+    fn is_sealed(&self, bytes: &[u8]) -> bool {
+        let digest = self.file_digest.as_bytes();
+        let Some(at) = bytes.windows(NO_DIGEST.len()).rposition(|window| window == digest) else { return false };
+        let mut open = bytes.to_vec();
+        open[at..at + NO_DIGEST.len()].copy_from_slice(NO_DIGEST.as_bytes());
+        *blake3::hash(&open).to_hex() == *self.file_digest
+    }
+
+    /// Whether an attempt's outcome is this one but for its speed.
+    pub(super) fn is_same_outcome(&self, outcome: &Outcome) -> bool {
+        let stable = |outcome: &Outcome| {
+            // As text, in which a value that is no number equals itself.
+            serde_json::to_string(&Outcome { wall_sec: 0.0, tok_per_sec: 0.0, ..outcome.clone() }).ok()
+        };
+        stable(&self.outcome) == stable(outcome)
     }
 
     /// Reads result.json and holds it against its run; the error says what does not fit.
@@ -87,6 +124,9 @@ impl StoredResult {
         let result: Self = serde_json::from_slice(bytes).map_err(|e| format!("result.json cannot be read: {e}"))?;
         if result.format != FORMAT {
             return Err(format!("result.json has format {}, not {FORMAT}", result.format));
+        }
+        if !result.is_sealed(bytes) {
+            return Err("result.json does not have the digest that it names: it was changed".to_owned());
         }
         if result.run_id != id {
             return Err(format!("result.json is of run {}", result.run_id));

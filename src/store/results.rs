@@ -11,14 +11,15 @@ use super::changes::{self, PlanChange};
 use super::checkpoints::remove_checkpoints_in;
 use super::durable;
 use super::error::{Context, StoreError};
+use super::holder::controller_name;
 use super::layout::{FIRST_NAMES, Layout, RunPaths, id_of_folder};
-use super::lock::{self, Lock};
+use super::lease::{Claims, ControllerView, LeaseTerms, remove_dead_leases};
 use super::view::View;
 use crate::fault::{self, Moment};
 use crate::plan::{CorpusInfo, Plan};
 use crate::settings::Data;
 
-/// A sweep's results folder, held for writing until this is dropped.
+/// A sweep's results folder as a controller works on it, beside any number of others, until this is dropped.
 ///
 /// Calls for different runs may come from several threads at once.
 #[derive(Debug)]
@@ -26,10 +27,16 @@ pub struct Results {
     view: View,
     corpora: Vec<CorpusInfo>,
     keep_checkpoints: bool,
-    _lock: Lock,
+    pub(super) claims: Claims,
 }
 
-/// Whoever holds a folder reads it like anybody else.
+impl Drop for Results {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// A controller reads the folder like anybody else.
 impl Deref for Results {
     type Target = View;
 
@@ -47,15 +54,21 @@ pub struct Opened {
     pub created: bool,
     /// How the plan differs from the one that was there; empty for a new folder.
     pub change: PlanChange,
+    /// The other controllers that work on it, as far as can be seen.
+    pub others: Vec<ControllerView>,
 }
 
 impl Results {
     /// Opens `<root>/<plan's name>` for writing, or makes it, and writes sweep.toml and plan.json into it.
     ///
     /// # Errors
-    /// The place is a file, another sweep's folder or no results folder, another controller works on it, or the
-    /// system refuses. Nothing has been written then.
+    /// The place is a file, another sweep's folder or no results folder, or the system refuses. Nothing has been written then.
     pub fn open_or_create(root: &Path, plan: &Plan, sweep_toml: &str) -> Result<Opened, StoreError> {
+        Self::open_as(controller_name(), root, plan, sweep_toml)
+    }
+
+    /// The same as the controller of this name.
+    pub(super) fn open_as(name: &str, root: &Path, plan: &Plan, sweep_toml: &str) -> Result<Opened, StoreError> {
         let layout = Layout::new(root.join(&plan.name));
         let dir = layout.dir();
         let exists = dir.symlink_metadata().is_ok();
@@ -65,19 +78,25 @@ impl Results {
         make_folder(&layout.runs())?;
         let dir = dir.canonicalize().context("find", dir)?;
         let layout = Layout::new(dir);
-        let lock = Lock::take(layout.dir())?;
+        make_folder(&layout.controllers())?;
+        // Before anything else is written: temporary files of controllers that do not beat are cleared away.
+        let claims = Claims::begin(name.to_owned(), &layout)?;
 
-        // Read again: whoever held the folder until now may have changed it.
+        // Read again: another controller may have changed it, or made it.
         let old = read_plan(&layout, plan)?;
         let change = old.as_ref().map_or_else(PlanChange::default, |old| changes::compare(old, plan));
-        durable::remove_stale(layout.dir())?;
-        remove_stale_of_runs(&layout, plan.options.keep_checkpoints)?;
         let view = View::of(layout.clone())?;
+        let others = clear_up(&view, name, plan.options.keep_checkpoints)?;
         write_if_changed(&layout.sweep_toml(), sweep_toml.as_bytes())?;
         write_if_changed(&layout.plan(), &to_json(plan, &layout.plan())?)?;
         let keep_checkpoints = plan.options.keep_checkpoints;
-        let results = Self { view, corpora: plan.corpora.clone(), keep_checkpoints, _lock: lock };
-        Ok(Opened { results, created: old.is_none(), change })
+        let results = Self { view, corpora: plan.corpora.clone(), keep_checkpoints, claims };
+        Ok(Opened { results, created: old.is_none(), change, others })
+    }
+
+    /// Sets the times of leases: before the first claim.
+    pub const fn set_lease_terms(&mut self, terms: LeaseTerms) {
+        self.claims.set_terms(terms);
     }
 
     /// Whether checkpoints outlive their run.
@@ -161,23 +180,49 @@ fn foreign_entry(dir: &Path) -> Result<Option<String>, StoreError> {
     for entry in fs::read_dir(dir).context("read", dir)? {
         let name = entry.context("read", dir)?.file_name().to_string_lossy().into_owned();
         let ours = FIRST_NAMES.contains(&name.as_str()) || durable::is_temporary(&name);
-        if !ours && lock::lock_number(&name).is_none() {
+        if !ours {
             foreign.push(name);
         }
     }
     Ok(foreign.into_iter().min())
 }
 
-/// Removes what killed processes left half-written in the runs' folders, and checkpoints of runs that have a result: whoever
+/// Removes what dead controllers left: their beats, and files that they had half-written. The controllers that live beside the one
+/// of this name are given back.
+fn clear_up(view: &View, name: &str, keep_checkpoints: bool) -> Result<Vec<ControllerView>, StoreError> {
+    let (dead, living): (Vec<_>, Vec<_>) = view.controllers()?.into_iter().partition(|controller| controller.dead);
+    let lives = |nonce: &str| living.iter().any(|controller| controller.name.ends_with(nonce));
+    let layout = view.layout();
+    durable::remove_stale(layout.dir(), &lives)?;
+    durable::remove_stale(&layout.controllers(), &lives)?;
+    remove_stale_of_runs(layout, keep_checkpoints, &lives)?;
+    for controller in dead {
+        durable::remove_if_there(&layout.beat(&controller.name))?;
+    }
+    Ok(living.into_iter().filter(|controller| controller.name != name).collect())
+}
+
+/// Removes what killed processes left half-written in the runs' folders, and leases and checkpoints of runs that have a result: whoever
 /// published it was killed before it could.
-fn remove_stale_of_runs(layout: &Layout, keep_checkpoints: bool) -> Result<(), StoreError> {
+fn remove_stale_of_runs(
+    layout: &Layout,
+    keep_checkpoints: bool,
+    lives: &dyn Fn(&str) -> bool,
+) -> Result<(), StoreError> {
     let runs = layout.runs();
     for entry in fs::read_dir(&runs).context("read", &runs)? {
         let name = entry.context("read", &runs)?.file_name();
         if id_of_folder(&name.to_string_lossy()).is_some() {
             let run = RunPaths::new(runs.join(name));
-            durable::remove_stale(run.dir())?;
-            if !keep_checkpoints && run.result().exists() {
+            match durable::remove_stale(run.dir(), lives) {
+                Err(error) if error.concerns_one_run() => continue, // told when the run is claimed
+                done => done?,
+            }
+            if !run.result().exists() {
+                continue;
+            }
+            remove_dead_leases(&run)?;
+            if !keep_checkpoints {
                 remove_checkpoints_in(run.dir())?;
             }
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::*;
 use crate::plan::Plan;
-use crate::testing::{diverged, execution, finished, plan, publish, row, write_log};
+use crate::testing::{attempt as begin, diverged, execution, finished, plan, publish, row, write_log};
 
 const SWEEP: &str = "name = \"test\"\n";
 
@@ -30,12 +30,13 @@ fn a_run_from_plan_to_result() {
     assert_eq!(results.load(&plan).unwrap().states, vec![RunState::Unfinished; 4]);
 
     let run = &plan.runs[2];
-    let attempt = results.begin_attempt(run).unwrap();
+    let attempt = begin(&results, run);
     assert_eq!(attempt.number, 1);
     assert!(attempt.folder.is_absolute());
     write_log(&attempt, 10.0);
     let outcome = finished(2.25, Some(2.5));
-    let stored = results.publish(run, &attempt, &outcome, &execution(1, "0")).unwrap();
+    let published = results.publish(run, &attempt, &outcome, &execution(1, "0")).unwrap();
+    let Published::Done { result: stored, differs: None } = published else { panic!("{published:?}") };
     assert_eq!(stored.outcome, outcome);
 
     let paths = results.run_paths(run);
@@ -44,9 +45,9 @@ fn a_run_from_plan_to_result() {
     assert_eq!(run_json["run_id"], run.id.to_string());
     assert_eq!(run_json["corpus_digest"], "c0ffee");
     assert_eq!(run_json["settings"]["seed"], 2);
-    assert_eq!(results.finished(run).unwrap(), Some(stored.clone()));
+    assert_eq!(results.finished(run).unwrap(), Some((*stored).clone()));
     let loaded = results.load(&plan).unwrap();
-    assert_eq!(loaded.states[2].result(), Some(&stored));
+    assert_eq!(loaded.states[2].result(), Some(&*stored));
     assert!(loaded.warnings.is_empty() && loaded.strangers.is_empty());
 }
 
@@ -69,14 +70,14 @@ fn attempts_are_numbered_and_unused_ones_taken_back() {
     let plan = plan(&[("adamw", &[])], &[1]);
     let results = open(root.path(), &plan).results;
     let run = &plan.runs[0];
-    let first = results.begin_attempt(run).unwrap();
+    let first = begin(&results, run);
     results.release(&first);
     assert!(!first.folder.exists());
-    let first = results.begin_attempt(run).unwrap();
+    let first = begin(&results, run);
     write_log(&first, 1.0);
     results.release(&first);
     assert!(first.log().exists(), "what has files stays");
-    assert_eq!((first.number, results.begin_attempt(run).unwrap().number), (1, 2));
+    assert_eq!((first.number, begin(&results, run).number), (1, 2));
 }
 
 #[test]
@@ -85,7 +86,7 @@ fn checkpoints_that_a_killed_publication_left_go_at_the_next_start() {
     let mut plan = plan(&[("adamw", &[])], &[1, 2]);
     let results = open(root.path(), &plan).results;
     publish(&results, &plan.runs[0], &finished(2.0, None), 1.0);
-    let unfinished = results.begin_attempt(&plan.runs[1]).unwrap().folder;
+    let unfinished = begin(&results, &plan.runs[1]).folder;
     let published = results.run_paths(&plan.runs[0]).attempt(1);
     let leave = || {
         for folder in [&published, &unfinished] {
@@ -104,19 +105,44 @@ fn checkpoints_that_a_killed_publication_left_go_at_the_next_start() {
 }
 
 #[test]
-fn the_first_publication_wins() {
+fn a_change_of_any_byte_of_a_result_is_seen() {
     let root = tempfile::tempdir().unwrap();
     let plan = plan(&[("adamw", &[])], &[1]);
     let results = open(root.path(), &plan).results;
     let run = &plan.runs[0];
-    let (first, second) = (results.begin_attempt(run).unwrap(), results.begin_attempt(run).unwrap());
-    write_log(&first, 1.0);
-    write_log(&second, 2.0);
-    let outcome = finished(2.0, None);
-    results.publish(run, &first, &outcome, &execution(1, "0")).unwrap();
-    let counts = results.publish(run, &second, &outcome, &execution(2, "1")).unwrap();
-    assert_eq!(counts.execution, execution(1, "0"));
-    assert_eq!(fs::read(results.run_paths(run).log()).unwrap(), fs::read(first.log()).unwrap());
+    publish(&results, run, &finished(2.0, None), 1.0);
+    let path = results.run_paths(run).result();
+    let bytes = fs::read(&path).unwrap();
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        fs::write(&path, &changed).unwrap();
+        assert_eq!(results.finished(run).unwrap(), None, "byte {at}");
+    }
+    fs::write(&path, String::from_utf8(bytes.clone()).unwrap().replacen("2.0", "1.9", 1)).unwrap();
+    let why = results.load(&plan).unwrap().warnings.remove(0);
+    assert!(why.contains("result.json does not have the digest that it names: it was changed"), "{why}");
+    fs::write(&path, bytes).unwrap();
+    assert!(results.finished(run).unwrap().is_some());
+}
+
+#[test]
+fn a_folder_in_a_files_place_costs_its_run_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let plan = plan(&[("adamw", &[])], &[1, 2, 3]);
+    let results = open(root.path(), &plan).results;
+    let paths = |i: usize| results.run_paths(&plan.runs[i]);
+    fs::create_dir_all(paths(0).result()).unwrap();
+    fs::create_dir_all(paths(1).lease(4)).unwrap();
+    fs::write(paths(2).dir(), "").unwrap();
+    let loaded = results.load(&plan).unwrap();
+    assert!(loaded.warnings[0].contains("result.json is a folder; the run counts as unfinished"), "{loaded:?}");
+    publish(&results, &plan.runs[0], &finished(2.0, None), 1.0);
+    assert!(paths(0).dir().join("damaged-1/result.json").is_dir());
+    let error = results.claim(&plan.runs[1]).unwrap_err();
+    assert!(error.concerns_one_run() && error.full_text().contains("lease.4: Is a directory"), "{error}");
+    let error = results.claim(&plan.runs[2]).unwrap_err();
+    assert!(error.concerns_one_run() && error.full_text().ends_with(" is not a folder"), "{error}");
 }
 
 #[test]
@@ -126,7 +152,7 @@ fn a_log_left_by_a_killed_publication_is_adopted_if_it_is_the_same() {
     let results = open(root.path(), &plan).results;
     let outcome = finished(2.0, None);
     for (run, same) in plan.runs.iter().zip([true, false]) {
-        let (first, second) = (results.begin_attempt(run).unwrap(), results.begin_attempt(run).unwrap());
+        let (first, second) = (begin(&results, run), begin(&results, run));
         write_log(&first, 1.0);
         if same {
             write_log(&second, 2.0);
@@ -149,7 +175,7 @@ fn a_log_that_is_not_whole_is_not_published() {
     let root = tempfile::tempdir().unwrap();
     let plan = plan(&[("adamw", &[])], &[1]);
     let results = open(root.path(), &plan).results;
-    let attempt = results.begin_attempt(&plan.runs[0]).unwrap();
+    let attempt = begin(&results, &plan.runs[0]);
     for (text, why) in [("step\n", "it does not begin with a log's header"), ("0,1", "its last line is cut off")] {
         let text = if text.starts_with('0') { format!("{LOG_HEADER}\n{text}") } else { text.to_owned() };
         fs::write(attempt.log(), text).unwrap();
@@ -189,7 +215,7 @@ fn files_that_do_not_hold_together_are_warned_of_and_put_aside() {
     assert_eq!(loaded.warnings, want);
     assert_eq!(loaded.states.iter().filter(|s| s.result().is_some()).count(), 1);
 
-    let attempt = results.begin_attempt(&plan.runs[0]).unwrap();
+    let attempt = begin(&results, &plan.runs[0]);
     assert_eq!(attempt.number, 2);
     assert_eq!(fs::read_to_string(paths(0).dir().join("damaged-1/log.csv")).unwrap(), digit);
     assert!(paths(0).dir().join("damaged-1/result.json").exists());
@@ -210,11 +236,11 @@ fn the_last_attempts_failure_is_the_runs_state() {
         ended: "2026-11-30T19:00:02Z".to_owned(),
         for_good: true,
     };
-    let attempt = results.begin_attempt(run).unwrap();
+    let attempt = begin(&results, run);
     results.record_failure(&attempt, &failure).unwrap();
     let failed = RunState::Failed { attempt: 1, failure };
     assert_eq!(results.load(&plan).unwrap().states, [failed]);
-    results.begin_attempt(run).unwrap();
+    begin(&results, run);
     assert_eq!(results.load(&plan).unwrap().states, [RunState::Unfinished]);
 }
 
@@ -269,19 +295,6 @@ fn a_run_is_found_by_its_id_whatever_its_folder_is_called() {
 }
 
 #[test]
-fn two_controllers_on_one_folder() {
-    let root = tempfile::tempdir().unwrap();
-    let plan = plan(&[("adamw", &[])], &[1]);
-    let first = open(root.path(), &plan);
-    let before = names(first.results.layout().dir());
-    let error = Results::open_or_create(root.path(), &plan, SWEEP).unwrap_err();
-    assert!(matches!(error, StoreError::Held { .. }), "{error}");
-    assert_eq!(names(first.results.layout().dir()), before);
-    drop(first);
-    open(root.path(), &plan);
-}
-
-#[test]
 fn places_that_are_no_results_folder() {
     let root = tempfile::tempdir().unwrap();
     let plan = plan(&[("adamw", &[])], &[1]);
@@ -324,7 +337,7 @@ fn a_folder_that_was_being_made_is_taken_over_and_leftovers_go() {
     fs::write(run.join(".result.json.7-1.tmp"), "{").unwrap();
     let opened = open(root.path(), &plan);
     assert!(opened.created);
-    assert_eq!(names(&dir), ["controller.1", "plan.json", "runs", "sweep.toml"]);
+    assert_eq!(names(&dir), ["controllers", "plan.json", "runs", "sweep.toml"]);
     assert!(names(&run).is_empty());
     assert_eq!(fs::read_to_string(dir.join("sweep.toml")).unwrap(), SWEEP);
 }

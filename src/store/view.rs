@@ -28,13 +28,16 @@ impl View {
             return Err(StoreError::NotAFolder(dir.to_owned()));
         }
         let layout = Layout::new(dir.canonicalize().context("find", dir)?);
-        let path = layout.plan();
-        let Some(bytes) = durable::read_if_there(&path)? else {
-            return Err(StoreError::NoPlan(dir.to_owned()));
-        };
-        let plan = serde_json::from_slice(&bytes);
-        let plan = plan.map_err(|error| StoreError::BadPlan { path, why: error.to_string() })?;
+        let plan = read_plan(&layout)?;
         Ok((Self::of(layout)?, plan))
+    }
+
+    /// The plan that the folder has now.
+    ///
+    /// # Errors
+    /// It has none of this program, or the system refuses.
+    pub fn plan(&self) -> Result<Plan, StoreError> {
+        read_plan(&self.layout)
     }
 
     /// The view of a folder that has been found to be a results folder.
@@ -89,6 +92,14 @@ impl View {
         }
         Ok(())
     }
+}
+
+fn read_plan(layout: &Layout) -> Result<Plan, StoreError> {
+    let path = layout.plan();
+    let Some(bytes) = durable::read_if_there(&path)? else {
+        return Err(StoreError::NoPlan(layout.dir().to_owned()));
+    };
+    serde_json::from_slice(&bytes).map_err(|error| StoreError::BadPlan { path, why: error.to_string() })
 }
 
 /// The folders of runs by id.

@@ -105,7 +105,7 @@ fn is_allowed(exit: ExitStatus) -> bool {
 
 /// Files that no ended sweep has.
 fn is_left_over(name: &str) -> bool {
-    name.ends_with(".tmp") || name.starts_with("checkpoint-") || name.starts_with("controller.")
+    name.ends_with(".tmp") || name.starts_with("checkpoint-") || name.starts_with("lease.") || name.ends_with(".beat")
 }
 
 /// All files below a folder.

@@ -79,6 +79,11 @@ impl Heart {
         self.lanes().get(&lane).and_then(|state| state.step)
     }
 
+    /// Whether no attempt is in hand.
+    pub(super) fn is_idle(&self) -> bool {
+        self.lanes().is_empty()
+    }
+
     /// The attempt is not in hand any more.
     pub(super) fn end(&self, lane: u32) {
         self.lanes().remove(&lane);

@@ -1,7 +1,8 @@
 //! A worker: one process, pinned to one die, that trains the attempts its controller assigns.
 //!
-//! It trains as many attempts at once as its trainer has lanes, and goes from run to run with its corpora open. It never outlives its controller: the kernel kills it when the
-//! controller's thread that started it ends, and it leaves by itself at the end of its input.
+//! It trains as many attempts at once as its trainer has lanes, and goes from run to run with its corpora open. It never outlives its
+//! controller: the kernel kills it when the controller's thread that started it ends, and it leaves by itself at the end of its input, or
+//! when it has not heard of its controller for too long: by then another one may take its runs over.
 
 mod attempt;
 mod bind;
@@ -14,10 +15,12 @@ mod saving;
 #[cfg(debug_assertions)]
 mod scripted;
 mod train;
+mod vigil;
 mod work;
 
 use std::io::BufReader;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crossbeam_channel::Sender;
 
@@ -30,8 +33,9 @@ pub use scripted::Scripted;
 pub use train::{Moved, Trainer};
 
 use crate::event::{Cause, Failure};
-use crate::protocol::{DIE_LOST, FromWorker, Hello, Lines, ToWorker, VERSION, WireError};
+use crate::protocol::{DIE_LOST, FromWorker, Hello, Lines, ORPHANED, ToWorker, VERSION, WireError};
 use heart::Heart;
+use vigil::Vigil;
 use work::Work;
 
 /// What a worker is started with.
@@ -43,6 +47,8 @@ pub struct Options {
     pub cores: Vec<usize>,
     /// Process that must be its parent.
     pub parent: u32,
+    /// Longest silence of the controller.
+    pub patience: Duration,
 }
 
 /// A worker cannot work.
@@ -63,6 +69,9 @@ pub enum WorkerError {
     /// The controller sent a message that makes no sense now.
     #[error("the controller broke the protocol: {0}")]
     Nonsense(&'static str),
+    /// The controller was not heard of for too long. What was in hand is saved.
+    #[error("the controller was not heard of for too long")]
+    Alone,
     /// A thread could not be started.
     #[error("a thread cannot be started")]
     Thread(#[source] std::io::Error),
@@ -76,6 +85,7 @@ impl WorkerError {
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Trainer(failure) if failure.cause == Cause::DeviceLost => DIE_LOST,
+            Self::Alone => ORPHANED,
             _ => 1,
         }
     }
@@ -92,7 +102,8 @@ pub fn serve<T: Trainer>(
 ) -> Result<(), WorkerError> {
     bind::to_parent(options.parent)?;
     leave_signals_to_the_controller().map_err(WorkerError::Signals)?;
-    let (link, input, errors) = link::take_over().map_err(WorkerError::Descriptors)?;
+    let vigil = Arc::new(Vigil::new(options.patience));
+    let (link, input, errors) = link::take_over(Arc::clone(&vigil)).map_err(WorkerError::Descriptors)?;
     let link = Arc::new(link);
     let cores = bind::to_cores(&options.cores)?;
     let trainer = make(&link).map_err(WorkerError::Trainer)?;
@@ -110,12 +121,14 @@ pub fn serve<T: Trainer>(
     });
     let heart = Arc::new(Heart::default());
     heart::start(Arc::clone(&heart), Arc::clone(&link)).map_err(WorkerError::Thread)?;
+    vigil::start(Arc::clone(&vigil), Arc::clone(&heart)).map_err(WorkerError::Thread)?;
     let (orders, inbox) = crossbeam_channel::unbounded();
+    let listener = Arc::clone(&vigil);
     std::thread::Builder::new()
         .name("orders".to_owned())
-        .spawn(move || read(input, &orders))
+        .spawn(move || read(input, &orders, &listener))
         .map_err(WorkerError::Thread)?;
-    Work::new(&link, &heart, &errors, &inbox, trainer).run()
+    Work::new(&link, &heart, &errors, &vigil, &inbox, trainer).run()
 }
 
 /// What stops a sweep is often sent to all of its processes, by Slurm or a service manager. It is the controller's to act
@@ -133,15 +146,17 @@ type Order = Result<ToWorker, WireError>;
 
 /// Passes the controller's messages on. At the end of input the controller is gone, and so is the use of this
 /// process: it ends here and now, in whatever its other threads are.
-fn read(input: std::fs::File, orders: &Sender<Order>) {
+fn read(input: std::fs::File, orders: &Sender<Order>, vigil: &Vigil) {
     let mut lines = Lines::new(BufReader::new(input));
     loop {
         match lines.read::<ToWorker>() {
+            Ok(Some(ToWorker::Beat)) => vigil.hear(),
             Ok(Some(order)) => {
+                vigil.hear();
                 // The main thread takes orders as long as the process lives.
                 let _ = orders.send(Ok(order));
             }
-            Ok(None) => std::process::exit(ORPHANED),
+            Ok(None) => std::process::exit(ORPHANED.into()),
             Err(error) => {
                 // The main thread ends the process, with the error on standard error.
                 let _ = orders.send(Err(error));
@@ -150,6 +165,3 @@ fn read(input: std::fs::File, orders: &Sender<Order>) {
         }
     }
 }
-
-/// Exit status of a worker whose controller is gone.
-const ORPHANED: i32 = 3;

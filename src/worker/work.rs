@@ -8,6 +8,7 @@ use super::attempt::{Attempt, open_worker_log, panic_message, worker_log};
 use super::heart::Heart;
 use super::link::{Errors, Link};
 use super::train::Trainer;
+use super::vigil::Vigil;
 use super::{Order, WorkerError};
 use crate::event::{Cause, Failure};
 use crate::protocol::{Assignment, End, FromWorker, ToWorker};
@@ -20,6 +21,7 @@ pub(super) struct Work<'a, T> {
     link: &'a Link,
     heart: &'a Heart,
     errors: &'a Errors,
+    vigil: &'a Vigil,
     inbox: &'a Receiver<Order>,
     trainer: T,
     hand: Vec<Attempt<'a>>,
@@ -34,10 +36,11 @@ impl<'a, T: Trainer> Work<'a, T> {
         link: &'a Link,
         heart: &'a Heart,
         errors: &'a Errors,
+        vigil: &'a Vigil,
         inbox: &'a Receiver<Order>,
         trainer: T,
     ) -> Self {
-        Self { link, heart, errors, inbox, trainer, hand: Vec::new(), waiting: Vec::new(), leaving: false }
+        Self { link, heart, errors, vigil, inbox, trainer, hand: Vec::new(), waiting: Vec::new(), leaving: false }
     }
 
     /// Trains what is assigned until the worker is told to leave.
@@ -47,7 +50,8 @@ impl<'a, T: Trainer> Work<'a, T> {
     /// know, not this function's.
     pub(super) fn run(mut self) -> Result<(), WorkerError> {
         loop {
-            if let Err(error) = self.take_orders() {
+            let orders = self.take_orders();
+            if let Err(error) = if self.vigil.is_alone() { Err(WorkerError::Alone) } else { orders } {
                 self.hand.iter_mut().for_each(|attempt| attempt.cancelled = true);
                 self.stop_cancelled()?;
                 return Err(error);
@@ -105,6 +109,8 @@ impl<'a, T: Trainer> Work<'a, T> {
                     .for_each(|attempt| attempt.cancelled = true);
             }
             ToWorker::Shutdown => self.leaving = true,
+            // It was heard where it was read.
+            ToWorker::Beat => {}
         }
         Ok(())
     }

@@ -114,6 +114,36 @@ metric = "val_bpb"
         assert!(differences.files > 0);
     }
 
+    /// Writes a script of its own, so that one controller's workers train at another pace than another's.
+    pub fn paced(&self, step_ms: u64) -> Vec<String> {
+        let path = self.path().join(format!("script-{step_ms}.json"));
+        std::fs::write(&path, json!({ "step_ms": step_ms, "rules": [] }).to_string()).unwrap();
+        vec!["--script".into(), path.to_str().unwrap().into()]
+    }
+
+    /// Folders of runs.
+    pub fn runs(&self) -> Vec<PathBuf> {
+        let mut runs: Vec<_> =
+            std::fs::read_dir(self.results().join("runs")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        runs.sort();
+        runs
+    }
+
+    /// The events of this kind, of all controllers.
+    pub fn events(&self, kind: &str) -> Vec<Value> {
+        let files = std::fs::read_dir(self.results().join("events")).unwrap();
+        let text: String = files.map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap()).collect();
+        let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        events.filter(|event| event["event"] == kind).collect()
+    }
+
+    /// Asserts that each of so many runs was finished once, and by one controller.
+    pub fn assert_each_once(&self, runs: usize) {
+        let finished = self.events("run_finished");
+        let ids: std::collections::BTreeSet<_> = finished.iter().map(|event| event["at"]["run"].to_string()).collect();
+        assert_eq!((finished.len(), ids.len()), (runs, runs), "{finished:?}");
+    }
+
     /// Folders of attempts, of all runs.
     pub fn attempts(&self) -> Vec<PathBuf> {
         let list =

@@ -8,4 +8,5 @@ mod harness;
 mod lanes;
 mod output;
 mod resume;
+mod shared;
 mod signals;

@@ -91,7 +91,6 @@ fn a_bad_sweep_file_writes_nothing() {
 fn usage_errors_have_their_exit_code() {
     watchdog();
     let sweep = Sweep::new(4);
-    sweep.run(&["--backend", "cpu", "--dies", "GPU-1"]).assert_code(2).assert_says("on the CPU it is a number of dies");
     sweep.run(&["--backend", "cuda", "--lanes", "0"]).assert_code(2).assert_says("write `auto` or a whole number");
     sweep.run(&["--simd", "mmx"]).assert_code(2).assert_says("not a SIMD level");
     sweep.run(&["--stop-grace", "1d"]).assert_code(2).assert_says("`d` is not a unit of time");
@@ -109,22 +108,6 @@ fn without_a_gpu_the_places_that_were_searched_are_listed() {
     let ended = sweep.run(&["--backend", "cuda"]);
     ended.assert_code(2).assert_says("error: no CUDA GPU: ").assert_says("libcuda.so found; looked for it\n");
     assert!(!sweep.path().join("results").exists());
-}
-
-#[test]
-fn a_folder_in_use_is_left_to_its_holder() {
-    watchdog();
-    let sweep = Sweep::new(400);
-    let args = sweep.script(5, &json!([]));
-    let mut running = sweep.start(&args);
-    running.until_both_train();
-    sweep.run(&args).assert_code(75).assert_says(&format!("is in use by process {} on ", running.child.id()));
-    running.signal(Signal::TERM);
-    running.end().0.assert_code(143);
-    // Whoever comes after an orderly end finds no trace of it.
-    let left = std::fs::read_dir(sweep.results()).unwrap().map(|entry| entry.unwrap().file_name());
-    let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("controller.")).collect();
-    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]

@@ -10,7 +10,8 @@ const BASE: u64 = 24 << 20;
 
 /// Bytes that a worker takes to train a run with these settings, checkpoint included: the arrays of the engine, and of
 /// each trained number its value, two moments, its gradient, twice its place in packed matrices, and the copies that a checkpoint is written
-/// from. A corpus in a file is not counted: its pages are the kernel's to drop.
+/// from. A corpus in a file is not counted: its pages are the kernel's to drop. For the default model
+/// this is 126 MB, a quarter more than a worker was seen to take (docs/performance.md).
 pub fn worker_bytes(s: &Settings) -> u64 {
     let rows = (s.batch * s.seq_len) as u64;
     let [c, d, f, h, n] = [s.c, s.lora, s.ffn, s.n_head, s.head_size].map(|v| v as u64);

@@ -34,6 +34,16 @@ macro_rules! pointers {
                 Self { address: block.address(), len, block: Arc::clone(block), kind: PhantomData }
             }
 
+            /// Where it begins.
+            pub(super) fn address(&self) -> u64 {
+                self.address
+            }
+
+            /// Elements.
+            pub(super) fn len(&self) -> usize {
+                self.len
+            }
+
             /// The same memory from `offset` elements on. Past the end it is empty, and no launch takes it.
             pub fn at(&self, offset: usize) -> Self {
                 let offset = offset.min(self.len);
@@ -185,13 +195,21 @@ pub trait Kernel {
                 return Err(LaunchError::Short { entry, name: declared.name, has, needs });
             }
         }
-        let Launch { grid, block } = self.launch();
-        let small = grid[1] <= 65_535 && grid[2] <= 65_535 && grid[0] < (1 << 31);
-        if !small || grid.contains(&0) || block == 0 || block > 1024 {
-            return Err(LaunchError::Grid { entry, grid, block });
-        }
-        Ok(Launch { grid, block })
+        in_range(entry, self.launch())
     }
+}
+
+/// A launch that every die takes.
+///
+/// # Errors
+/// It is not.
+pub(super) fn in_range(entry: &'static str, launch: Launch) -> Result<Launch, LaunchError> {
+    let Launch { grid, block } = launch;
+    let small = grid[1] <= 65_535 && grid[2] <= 65_535 && grid[0] < (1 << 31);
+    if !small || grid.contains(&0) || block == 0 || block > 1024 {
+        return Err(LaunchError::Grid { entry, grid, block });
+    }
+    Ok(launch)
 }
 
 /// Elements of an array of these dimensions.

@@ -24,9 +24,9 @@ macro_rules! files {
 
 files![
     "common.cuh",
+    "product.cuh",
     "product.cu",
     "attention.cu",
-    "channel_mix.cu",
     "clear.cu",
     "data.cu",
     "loss.cu",
@@ -34,7 +34,6 @@ files![
     "optimizer.cu",
     "control.cu",
     "recurrence.cu",
-    "shift.cu",
     "time_mix.cu",
 ];
 

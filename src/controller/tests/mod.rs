@@ -1,6 +1,7 @@
 //! Orders of events that matter, with no process and no disk: a stage on which a test plays the world.
 
 mod lanes;
+mod others;
 mod policy;
 mod runs;
 mod stops;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::controller::clerk::{Claim, Claimed, LedgerError, Publication};
+use crate::controller::clerk::{Claim, Claimed, LedgerError, Publication, Published, Seen, Tended};
 use crate::controller::dies::DieSpec;
 use crate::controller::effects::{Effects, Input, WorkerId};
 use crate::controller::halt::Conclusion;
@@ -44,6 +45,8 @@ struct Recorded {
     killed: Vec<WorkerId>,
     claims: VecDeque<usize>,
     released: Vec<usize>,
+    rounds: Vec<Vec<usize>>,
+    given_up: Vec<usize>,
     noted: Vec<(u32, bool)>,
     publications: Vec<Publication>,
     events: Vec<Event>,
@@ -70,6 +73,12 @@ impl Effects for Recorded {
     }
     fn claim(&mut self, run: usize) {
         self.claims.push_back(run);
+    }
+    fn tend(&mut self, others: Vec<usize>) {
+        self.rounds.push(others);
+    }
+    fn give_up(&mut self, run: usize) {
+        self.given_up.push(run);
     }
     fn release(&mut self, run: usize, _: Claim) {
         self.released.push(run);
@@ -167,7 +176,7 @@ impl Stage {
 
     fn publish_all(&mut self) {
         for publication in std::mem::take(&mut self.fx.publications) {
-            self.put(Input::Published(Box::new(publication), Ok(())));
+            self.put(Input::Published(Box::new(publication), Ok(Published::Done { differs: None })));
         }
     }
 

@@ -132,17 +132,3 @@ fn a_disk_that_fails_stops_the_sweep_and_loses_nothing() {
     assert_eq!(stage.failures(), [(Cause::Disk, true)]);
     assert!(stage.state.stop.is_some());
 }
-
-#[test]
-fn runs_of_others_are_left_to_them() {
-    let mut stage = Stage::bare(2);
-    stage.put(Input::Tick);
-    let claims: Vec<usize> = stage.fx.claims.drain(..).collect();
-    assert_eq!(claims, [0, 1]);
-    stage.put(Input::Claimed(0, Ok(Claimed::Finished)));
-    stage.put(Input::Claimed(1, Ok(Claimed::Elsewhere { holder: "a host".into() })));
-    let worker = stage.last_worker();
-    stage.gone(worker, Exit::Status(0));
-    let conclusion = stage.state.conclusion().unwrap();
-    assert_eq!(conclusion.exit_code(), 75);
-}

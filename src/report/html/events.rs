@@ -38,6 +38,8 @@ pub(in crate::report) struct Controller {
     pub(super) from: i64,
     pub(super) to: i64,
     pub(super) bars: Vec<Bar>,
+    /// How many runs each die trains at once, where that is on record.
+    pub(super) lanes: BTreeMap<String, usize>,
 }
 
 /// The controllers of a folder, oldest first. Without events there is one, from the results alone.
@@ -64,6 +66,7 @@ fn controller(records: &[Record]) -> Option<Controller> {
             from: now,
             to: now,
             bars: Vec::new(),
+            lanes: BTreeMap::new(),
         });
         controller.to = controller.to.max(now);
         let (at, end) = match event {
@@ -75,6 +78,11 @@ fn controller(records: &[Record]) -> Option<Controller> {
                 Ending::Finished(_) => (at, End::Finished),
                 Ending::Diverged { .. } => (at, End::Diverged),
             },
+            Event::WorkerReady { die, lanes, .. } | Event::WorkerLanes { die, lanes, .. } => {
+                let known = controller.lanes.entry(die.to_string()).or_default();
+                *known = (*lanes as usize).max(*known);
+                continue;
+            }
             Event::AttemptFailed { at, failure, .. } => (at, End::Failed(failure.clone())),
             Event::AttemptAbandoned { at } => (at, End::Abandoned),
             _ => continue,
@@ -119,7 +127,7 @@ fn from_results(plan: &Plan, loaded: &Loaded) -> Option<Controller> {
     let (from, started) = (first.from, (*started).clone());
     let bars: Vec<Bar> = bars.into_iter().map(|(bar, _)| bar).collect();
     let to = bars.iter().map(|bar| bar.to).max()?;
-    Some(Controller { started, from, to, bars })
+    Some(Controller { started, from, to, bars, lanes: BTreeMap::new() })
 }
 
 /// Milliseconds since 1970 of a stamp in UTC, `2026-11-30T19:48:14.250Z`; the fraction may be absent.

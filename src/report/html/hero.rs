@@ -205,9 +205,9 @@ fn best(source: &Source) -> String {
     let chosen_by = metric_name(verdict.metric);
     let mut html = format!(
         "<div class=\"scroll\"><table class=\"best\"><thead><tr><th scope=\"col\">best of each arm</th>\
-         <th scope=\"col\" class=\"num\">chosen from</th><th scope=\"col\" class=\"num\">n</th>{}\
+         <th scope=\"col\" class=\"num desk\">chosen from</th><th scope=\"col\" class=\"num desk\">n</th>{}\
          <th scope=\"col\" class=\"num\">{}</th><th scope=\"col\" class=\"wide\">95% interval, {} to {}</th></tr></thead><tbody>",
-        if on_test { format!("<th scope=\"col\" class=\"num\">{chosen_by}</th>") } else { String::new() },
+        if on_test { format!("<th scope=\"col\" class=\"num desk\">{chosen_by}</th>") } else { String::new() },
         verdict_metric(source),
         value_text(scale.lo),
         value_text(scale.hi)
@@ -218,12 +218,13 @@ fn best(source: &Source) -> String {
         let validation = results.summary().map_or_else(|| "–".to_owned(), |s| value_text(s.mean));
         let _ = write!(
             html,
-            "<tr class=\"k{c}\"><th scope=\"row\"><span class=\"chip\"></span>{}</th><td class=\"num\">{}</td>\
-             <td class=\"num\">{}</td>{}<td class=\"num\"><b>{}</b></td><td class=\"wide\">{}</td></tr>",
+            "<tr class=\"k{c}\"><th scope=\"row\"{}><span class=\"chip\"></span>{}</th><td class=\"num desk\">{}</td>\
+             <td class=\"num desk\">{}</td>{}<td class=\"num\"><b>{}</b></td><td class=\"wide\">{}</td></tr>",
+            table::width_class(&label(&plan.configurations[*c])),
             esc(&label(&plan.configurations[*c])),
             count(from, "configuration"),
             results.finished(),
-            if on_test { format!("<td class=\"num\">{validation}</td>") } else { String::new() },
+            if on_test { format!("<td class=\"num desk\">{validation}</td>") } else { String::new() },
             esc(&table::mean_text(of(*c))),
             table::bar(of(*c), &scale)
         );

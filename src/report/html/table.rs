@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::super::analysis::Analysis;
 use super::super::closing::{best_first, difference};
 use super::super::devices::Kinds;
 use super::super::metric::{metric_name, test_name};
@@ -13,6 +14,9 @@ use crate::stats::Summary;
 
 /// Rows of the table; the rest is in summary.csv.
 const MOST_ROWS: usize = 300;
+
+/// Letters of a name that stays on one line.
+const LONG_NAME: usize = 36;
 
 /// The section.
 pub(super) fn section(source: &Source) -> String {
@@ -34,8 +38,8 @@ pub(super) fn section(source: &Source) -> String {
     for (name, hint, class) in [
         ("configuration", "", ""),
         ("n", "seeds finished of planned", "num"),
-        ("div", "diverged", "num"),
-        ("fail", "failed", "num"),
+        ("div", "diverged", troubled(analysis)),
+        ("fail", "failed", troubled(analysis)),
         (metric, "mean ± half of the 95% interval", "num"),
         ("95% interval", "", "wide"),
         ("difference [95%]", "from the baseline’s best", "num"),
@@ -77,18 +81,20 @@ fn row(source: &Source, configuration: usize, scale: &Scale, kinds: Option<&Kind
     let value = |x: Option<f64>| x.map(|x| format!("{x:?}")).unwrap_or_default();
     let best = if source.is_best(configuration) { "<em title=\"the best of its arm\">best</em>" } else { "" };
     let mut html = format!(
-        "<tr class=\"k{configuration}\"><th scope=\"row\"><span class=\"chip\"></span>{} {best}</th>",
+        "<tr class=\"k{configuration}\"><th scope=\"row\"{}><span class=\"chip\"></span>{} {best}</th>",
+        width_class(&label(&plan.configurations[configuration])),
         esc(&label(&plan.configurations[configuration]))
     );
     let (n, planned) = (results.finished(), results.seeds.len());
     let test_cell = test.map_or_else(|| "–".to_owned(), |s| value_text(s.mean));
-    for (order, text) in [
-        (n.to_string(), format!("{n}/{planned}")),
-        (results.diverged().to_string(), trouble(results.diverged())),
-        (results.failed().to_string(), trouble(results.failed())),
-        (value(summary.map(|s| s.mean)), esc(&mean_text(summary))),
+    let troubled = troubled(analysis);
+    for (class, order, text) in [
+        ("num", n.to_string(), format!("{n}/{planned}")),
+        (troubled, results.diverged().to_string(), trouble(results.diverged())),
+        (troubled, results.failed().to_string(), trouble(results.failed())),
+        ("num", value(summary.map(|s| s.mean)), esc(&mean_text(summary))),
     ] {
-        let _ = write!(html, "<td class=\"num\" data-v=\"{order}\">{text}</td>");
+        let _ = write!(html, "<td class=\"{class}\" data-v=\"{order}\">{text}</td>");
     }
     let _ =
         write!(html, "<td class=\"wide\" data-v=\"{}\">{}</td>", value(summary.map(|s| s.mean)), bar(summary, scale));
@@ -103,6 +109,17 @@ fn row(source: &Source, configuration: usize, scale: &Scale, kinds: Option<&Kind
         let _ = write!(html, "<td>{}</td>", esc(&kinds.text(configuration)));
     }
     html + "</tr>"
+}
+
+/// The class of a row's head whose name must not stay on one line.
+pub(super) fn width_class(name: &str) -> &'static str {
+    if name.chars().count() > LONG_NAME { " class=\"long\"" } else { "" }
+}
+
+/// The class of the columns that count diverged and failed runs: where there are none, a phone's room is for others.
+fn troubled(analysis: &Analysis) -> &'static str {
+    let none = analysis.configurations.iter().all(|results| results.diverged() + results.failed() == 0);
+    if none { "num desk" } else { "num" }
 }
 
 fn trouble(n: usize) -> String {

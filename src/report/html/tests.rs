@@ -36,7 +36,7 @@ fn page_of(results: &Results, plan: &Plan, running: Option<Running>) -> String {
 /// Attempts and publishes a run with a log of `rows` rows; the arm `sr4` logs its weights too.
 pub(in crate::report) fn publish(results: &Results, plan: &Plan, run: usize, outcome: &Outcome, rows: u64) {
     let run = &plan.runs[run];
-    let attempt = results.begin_attempt(run).unwrap();
+    let attempt = crate::testing::attempt(results, run);
     let mut log = LogWriter::create(&attempt.log()).unwrap();
     for step in 0..rows {
         let share = step as f64 / rows as f64;

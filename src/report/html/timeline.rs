@@ -150,7 +150,10 @@ fn rows(controller: &Controller, dies: &[&str]) -> (Vec<usize>, Vec<usize>) {
     for bar in &controller.bars {
         let die = place.get(bar.die.as_str()).copied().unwrap_or(0);
         let early = OVERLAP.0.max((OVERLAP.1 * (bar.to - bar.from) as f64) as i64);
-        let lane = free[die].iter().position(|end| bar.from + early >= *end).unwrap_or(free[die].len());
+        let lanes = controller.lanes.get(&bar.die).copied().unwrap_or(usize::MAX);
+        let fits = free[die].iter().position(|end| bar.from + early >= *end);
+        let lane = fits.or_else(|| first_free(&free[die]).filter(|_| free[die].len() >= lanes));
+        let lane = lane.unwrap_or(free[die].len());
         if lane == free[die].len() {
             free[die].push(bar.to);
         }
@@ -160,6 +163,11 @@ fn rows(controller: &Controller, dies: &[&str]) -> (Vec<usize>, Vec<usize>) {
     let lanes: Vec<usize> = free.iter().map(Vec::len).collect();
     let first = |die: usize| lanes[..die].iter().sum::<usize>();
     (taken.into_iter().map(|(die, lane)| first(die) + lane).collect(), lanes)
+}
+
+/// The lane that is free before the others.
+fn first_free(ends: &[i64]) -> Option<usize> {
+    ends.iter().enumerate().min_by_key(|(_, end)| **end).map(|(lane, _)| lane)
 }
 
 fn span(bar: &Bar, controller: &Controller, at_work: bool, configuration: Option<usize>, row: (f64, f64)) -> Span {
@@ -228,7 +236,8 @@ mod tests {
             end: End::Finished,
         };
         let to = bars.iter().map(|bar| bar.2).max().unwrap();
-        Controller { started: String::new(), from: 0, to, bars: bars.iter().map(bar).collect() }
+        let bars = bars.iter().map(bar).collect();
+        Controller { started: String::new(), from: 0, to, bars, lanes: BTreeMap::new() }
     }
 
     #[test]
@@ -246,7 +255,12 @@ mod tests {
         // Two lanes on die 0, the first of which begins its second run while the first is published.
         let bars =
             [("0", 0, 5000), ("0", 0, 9000), ("1", 0, 3000), ("1", 2950, 8000), ("0", 4960, 9000), ("0", 9000, 9500)];
-        let controller = controller(&bars);
-        assert_eq!(rows(&controller, &dies_of(&controller)), (vec![0, 1, 2, 2, 0, 0], vec![2, 1]));
+        let mut some = controller(&bars);
+        assert_eq!(rows(&some, &dies_of(&some)), (vec![0, 1, 2, 2, 0, 0], vec![2, 1]));
+        // A result that is published slowly makes no lane that the die does not have.
+        some = controller(&[("0", 0, 5000), ("0", 2000, 8000), ("0", 8000, 9000)]);
+        assert_eq!(rows(&some, &dies_of(&some)).1, [2]);
+        some.lanes.insert("0".to_owned(), 1);
+        assert_eq!(rows(&some, &dies_of(&some)), (vec![0, 0, 0], vec![1]));
     }
 }

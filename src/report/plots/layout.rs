@@ -28,8 +28,9 @@ pub(super) fn sheet(plot: &Plot, looks: &Looks) -> Sheet {
         Size::Rows(rows) => (640.0, 24.0 * rows as f32),
     };
     let y_width = plot.y.ticks.iter().map(|(_, text)| font::width(text, TEXT)).fold(0.0, f32::max);
-    let titled = !plot.y.title.is_empty();
-    let left = MARGIN + if titled { TEXT + 10.0 } else { 0.0 } + y_width + 8.0;
+    let y_titles = broken(&plot.y.title, TEXT, height);
+    let y_titles = if plot.y.title.is_empty() { Vec::new() } else { y_titles };
+    let left = MARGIN + (TEXT + 3.0) * y_titles.len() as f32 + y_width + 15.0;
     let titles = broken(&plot.title, TITLE, width - 2.0 * MARGIN);
     let top = MARGIN + (TITLE + 4.0) * titles.len() as f32 + 8.0;
     let area = [left, top, width - MARGIN - 12.0, top + height];
@@ -48,7 +49,7 @@ pub(super) fn sheet(plot: &Plot, looks: &Looks) -> Sheet {
         let at = (MARGIN, MARGIN + TITLE + (TITLE + 4.0) * i as f32);
         sheet.frame.push(text(at, TITLE, Anchor::Start, INK, line));
     }
-    axes(&mut sheet, plot);
+    axes(&mut sheet, plot, y_titles);
     sheet.frame.extend(legend);
     marks(&mut sheet, plot, looks);
     sheet
@@ -83,7 +84,7 @@ fn on(area: [f32; 4], (x, y): Place) -> Point {
     (left + (right - left) * (x / SIDE) as f32, top + (bottom - top) * (y / SIDE) as f32)
 }
 
-fn axes(sheet: &mut Sheet, plot: &Plot) {
+fn axes(sheet: &mut Sheet, plot: &Plot, y_titles: Vec<String>) {
     let [left, top, right, bottom] = sheet.area;
     let mut end_of_last = f32::NEG_INFINITY;
     for (value, label) in &plot.x.ticks {
@@ -104,14 +105,14 @@ fn axes(sheet: &mut Sheet, plot: &Plot) {
     sheet.frame.push(line(vec![vec![(left, bottom), (right, bottom)]], SOFT, 1.0));
     let middle = (left + right) / 2.0;
     sheet.frame.push(text((middle, bottom + 2.0 * TEXT + 13.0), TEXT, Anchor::Middle, INK, &plot.x.title));
-    if !plot.y.title.is_empty() {
+    for (i, line) in y_titles.into_iter().enumerate() {
         sheet.frame.push(Shape::Text {
-            at: (MARGIN + TEXT, (top + bottom) / 2.0),
+            at: (MARGIN + TEXT + (TEXT + 3.0) * i as f32, (top + bottom) / 2.0),
             size: TEXT,
             anchor: Anchor::Middle,
             turned: true,
             colour: INK,
-            text: plot.y.title.clone(),
+            text: line,
         });
     }
 }

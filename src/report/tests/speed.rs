@@ -10,7 +10,7 @@ use crate::testing::{execution, finished, plan, row};
 fn fill(results: &Results, plan: &Plan, rows: u64) {
     use rayon::prelude::*;
     plan.runs.par_iter().for_each(|run| {
-        let attempt = results.begin_attempt(run).unwrap();
+        let attempt = crate::testing::attempt(results, run);
         let mut log = LogWriter::create(&attempt.log()).unwrap();
         for step in 0..rows {
             log.row(&row(5 * step, 8.0 / (1.0 + step as f64), 40.0)).unwrap();

@@ -28,7 +28,7 @@ fn mixed(root: &Path) -> (Plan, Results) {
     publish(&results, &plan.runs[0], &finished(2.25, Some(2.5)), 10.0);
     publish(&results, &plan.runs[1], &diverged(17), 10.0);
     publish(&results, &plan.runs[2], &finished(2.75, Some(3.0)), 10.0);
-    let attempt = results.begin_attempt(&plan.runs[3]).unwrap();
+    let attempt = crate::testing::attempt(&results, &plan.runs[3]);
     let failure = AttemptFailure {
         cause: "crashed".to_owned(),
         message: "signal 9".to_owned(),
@@ -174,7 +174,7 @@ fn tables_do_not_depend_on_how_runs_were_executed() {
         publish(&a, run, &finished(value, Some(value)), 100.0);
     }
     for run in plan.runs.iter().rev() {
-        b.begin_attempt(run).unwrap();
+        crate::testing::attempt(&b, run);
         let value = value(run.seed, run.settings.lr);
         let mut outcome = finished(value, Some(value));
         outcome.wall_sec = 77.0;

@@ -2,15 +2,15 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::event::rfc3339;
+use crate::fault::{self, FileKind};
 use crate::store::durable;
 use crate::store::error::{Context, StoreError};
-use crate::store::holder::{Holder, controller_name};
+use crate::store::holder::Holder;
 use crate::store::layout::{RunPaths, lease_number};
 
 /// Version of these files.
@@ -39,14 +39,14 @@ pub(super) struct LeaseFile {
 }
 
 impl LeaseFile {
-    /// A lease of this process.
-    pub(super) fn of_this_process(beat: u64) -> Self {
+    /// A lease of a controller whose beat is at `beat`.
+    pub(super) fn new(controller: &str, process: Holder, beat: u64) -> Self {
         Self {
             format: FORMAT,
-            controller: controller_name().to_owned(),
-            process: Holder::this_process(),
+            controller: controller.to_owned(),
+            process,
             beat,
-            since: rfc3339(std::time::SystemTime::now()),
+            since: rfc3339(crate::clock::now()),
             released: false,
         }
     }
@@ -125,8 +125,7 @@ struct BeatFile {
 
 /// Makes the beat file of this process, with a count of `count`.
 pub(super) fn begin_beat(path: &Path, count: u64) -> Result<(), StoreError> {
-    let file =
-        BeatFile { format: FORMAT, process: Holder::this_process(), since: rfc3339(std::time::SystemTime::now()) };
+    let file = BeatFile { format: FORMAT, process: Holder::this_process(), since: rfc3339(crate::clock::now()) };
     let json = serde_json::to_string(&file).unwrap_or_default(); // strings and integers: cannot fail
     durable::replace(path, format!("{}\n{json}\n", digits(count)).as_bytes())
 }
@@ -135,7 +134,9 @@ pub(super) fn begin_beat(path: &Path, count: u64) -> Result<(), StoreError> {
 /// closed each time, since that is what makes a network file system hand the bytes on.
 pub(super) fn write_beat(path: &Path, count: u64) -> Result<(), StoreError> {
     match OpenOptions::new().write(true).open(path) {
-        Ok(file) => file.write_all_at(digits(count).as_bytes(), 0).context("write a beat to", path),
+        Ok(mut file) => {
+            fault::write_all(&mut file, FileKind::Lock, digits(count).as_bytes()).context("write a beat to", path)
+        }
         // Somebody took this controller for dead and cleared its file away.
         Err(error) if error.kind() == io::ErrorKind::NotFound => begin_beat(path, count),
         Err(error) => Err(error).context("write a beat to", path),
@@ -167,7 +168,7 @@ mod tests {
         let paths = RunPaths::new(folder.path());
         assert_eq!(highest(&paths).unwrap(), None);
         assert_eq!(highest(&RunPaths::new(folder.path().join("missing"))).unwrap(), None);
-        let lease = |beat| LeaseFile::of_this_process(beat);
+        let lease = |beat| LeaseFile::new("c", Holder::this_process(), beat);
         for number in [2, 9, 10] {
             fs::write(paths.lease(number), lease(number).to_json()).unwrap();
         }

@@ -6,11 +6,14 @@
 //!
 //! A controller proves that it lives by counting in one file of its own, `controllers/<name>.beat`, which its leases name.
 
-#[allow(dead_code, reason = "claims follow")]
+mod claims;
 mod file;
-#[allow(dead_code, reason = "claims follow")]
 mod rules;
+#[cfg(test)]
+mod tests;
 mod view;
 
+pub use claims::{Claim, Look, Lost};
+pub(super) use claims::{Claims, remove_dead_leases};
 pub use rules::LeaseTerms;
 pub use view::{ControllerView, LeaseState, LeaseView};

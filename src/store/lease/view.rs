@@ -134,7 +134,7 @@ mod tests {
             assert_eq!((seen.number, seen.holder.as_ref()), (number, Some(&lease.process)));
             seen.state
         };
-        let lease = LeaseFile::of_this_process(1);
+        let lease = LeaseFile::new("c", Holder::this_process(), 1);
         assert_eq!(state(1, &lease), LeaseState::Held { beat: None });
         fs::create_dir_all(view.layout().controllers()).unwrap();
         begin_beat(&view.layout().beat(&lease.controller), 42).unwrap();

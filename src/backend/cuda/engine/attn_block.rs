@@ -1,8 +1,9 @@
 //! An attention block.
 
 use super::channel_mix::{ChannelMix, ChannelMixIds};
-use super::norm::Norm;
+use super::norm::{Norm, Residual};
 use super::pass::{Pass, Sizes, View};
+use super::products::Product;
 use super::scratch::Scratch;
 use crate::backend::cuda::die::{Die, DieError, Launcher};
 use crate::backend::cuda::memory::Memory;
@@ -47,7 +48,7 @@ impl AttnBlock {
         let ids = ChannelMixIds { ln: (p.ln2_w, p.ln2_b), x_k: p.ffn_x_k, key: p.ffn_key_w, value: p.ffn_value_w };
         Ok(Self {
             p: p.clone(),
-            norm: Norm::new(die, s, (p.ln1_w, p.ln1_b))?,
+            norm: Norm::new(die, s, (p.ln1_w, p.ln1_b), None)?,
             q: c()?,
             k: c()?,
             v: c()?,
@@ -64,12 +65,13 @@ impl AttnBlock {
     pub fn forward<L: Launcher>(&self, pass: &mut Pass<'_, L>, out: View) -> Result<(), DieError> {
         let s = pass.sizes;
         self.norm.forward(pass)?;
-        for (id, to) in [(self.p.receptance_w, &self.q), (self.p.key_w, &self.k), (self.p.value_w, &self.v)] {
-            pass.project(self.norm.output(&s), id, s.whole(to, s.c))?;
-        }
+        let parts = [(self.p.receptance_w, &self.q), (self.p.key_w, &self.k), (self.p.value_w, &self.v)];
+        let products = parts.map(|(id, to)| pass.project(self.norm.output(&s), id, s.whole(to, s.c)));
+        pass.multiply(products)?;
         self.attend(pass)?;
         let mid = self.ffn.norm.input(&s);
-        pass.project_onto(self.norm.input(&s), s.whole(&self.o, s.c), self.p.output_w, mid)?;
+        let o = pass.project(s.whole(&self.o, s.c), self.p.output_w, mid).onto(self.norm.input(&s));
+        pass.multiply([o])?;
         self.ffn.forward(pass, out)
     }
 
@@ -123,21 +125,18 @@ impl AttnBlock {
         let s = pass.sizes;
         self.ffn.backward(pass, t)?;
         let dx = s.whole(&t.dx, s.c);
-        pass.project_back(dx.clone(), self.p.output_w, s.whole(&t.d_o, s.c))?;
-        pass.matrix_grad(s.whole(&self.o, s.c), dx, self.p.output_w)?;
+        let back = pass.project_back(dx.clone(), self.p.output_w, s.whole(&t.d_o, s.c));
+        let dw = pass.matrix_grad(s.whole(&self.o, s.c), dx, self.p.output_w);
+        pass.multiply([back, dw])?;
         self.attend_backward(pass, t)?;
         let du = s.whole(&t.du, s.c);
         let parts = [(self.p.receptance_w, &t.dr), (self.p.key_w, &t.dk), (self.p.value_w, &t.dv)];
-        for (i, (id, d)) in parts.into_iter().enumerate() {
-            let d = s.whole(d, s.c);
-            pass.matrix_grad(self.norm.output(&s), d.clone(), id)?;
-            if i == 0 {
-                pass.project_back(d, id, du.clone())?;
-            } else {
-                pass.project_back_onto(d, id, du.clone())?;
-            }
-        }
-        self.norm.backward(pass, &t.du, &t.dx, &t.chunks)
+        let mut products: Vec<_> =
+            parts.iter().map(|&(id, d)| pass.matrix_grad(self.norm.output(&s), s.whole(d, s.c), id)).collect();
+        let back = parts.map(|(id, d)| pass.project_back(s.whole(d, s.c), id, du.clone()));
+        products.extend(back.into_iter().reduce(Product::plus));
+        pass.multiply(products)?;
+        self.norm.backward(pass, t, Residual::Added)
     }
 
     fn attend_backward<L: Launcher>(&self, pass: &mut Pass<'_, L>, t: &Scratch) -> Result<(), DieError> {

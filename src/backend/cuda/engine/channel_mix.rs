@@ -1,12 +1,11 @@
 //! The channel mix that ends every block.
 
-use super::norm::Norm;
+use super::norm::{Mixes, Norm, Residual};
 use super::pass::{Pass, Sizes, View};
 use super::scratch::Scratch;
 use crate::backend::cuda::die::{Die, DieError, Launcher};
 use crate::backend::cuda::memory::Memory;
-use crate::backend::cuda::ops::channel_mix::{ReluSquared, ReluSquaredBackward};
-use crate::backend::cuda::ops::shift::{TokenShift, TokenShiftBackward, TokenShiftColumns};
+use crate::backend::cuda::ops::product::Finish;
 use crate::model::ParamId;
 
 /// Handles of a channel mix.
@@ -27,7 +26,6 @@ pub struct ChannelMix {
     ids: ChannelMixIds,
     /// The layer norm before it; its input is written by the mixer before.
     pub norm: Norm,
-    xk: Memory<f32>,
     rl: Memory<f32>,
     act: Memory<f32>,
 }
@@ -37,8 +35,7 @@ impl ChannelMix {
     pub fn new(die: &Die, sizes: &Sizes, ids: ChannelMixIds) -> Result<Self, DieError> {
         Ok(Self {
             ids,
-            norm: Norm::new(die, sizes, ids.ln)?,
-            xk: sizes.rows_of(die, sizes.c)?,
+            norm: Norm::new(die, sizes, ids.ln, Some(Mixes { first: ids.x_k, count: 1 }))?,
             rl: sizes.rows_of(die, sizes.ffn)?,
             act: sizes.rows_of(die, sizes.ffn)?,
         })
@@ -48,16 +45,11 @@ impl ChannelMix {
     pub fn forward<L: Launcher>(&self, pass: &mut Pass<'_, L>, out: View) -> Result<(), DieError> {
         let s = pass.sizes;
         self.norm.forward(pass)?;
-        shift(pass, &self.norm.y, self.ids.x_k, &self.xk, 1)?;
-        let (xk, rl, act) = (s.whole(&self.xk, s.c), s.whole(&self.rl, s.ffn), s.whole(&self.act, s.ffn));
-        pass.project(xk, self.ids.key, rl)?;
-        pass.to.launch(&ReluSquared {
-            lanes: pass.lanes.clone(),
-            h: self.rl.write(),
-            act: self.act.write(),
-            n: s.floats(s.ffn) as u64,
-        })?;
-        pass.project_onto(self.norm.input(&s), act, self.ids.value, out)
+        let (xk, rl, act) = (self.norm.shifted(&s, 0), s.whole(&self.rl, s.ffn), s.whole(&self.act, s.ffn));
+        let squared = pass.project(xk, self.ids.key, rl).finished(Finish::ReluSquared, Some(act.clone()));
+        pass.multiply([squared])?;
+        let value = pass.project(act, self.ids.value, out).onto(self.norm.input(&s));
+        pass.multiply([value])
     }
 
     /// Turns the gradient of the block's output in `t.dx` into that of the mixer's output, and writes those of the weights.
@@ -65,77 +57,13 @@ impl ChannelMix {
         let s = pass.sizes;
         let (dx, dh) = (s.whole(&t.dx, s.c), s.whole(&t.dh, s.ffn));
         let dxk = s.whole(&t.dmixed, s.c);
-        pass.project_back(dx.clone(), self.ids.value, dh.clone())?;
-        pass.matrix_grad(s.whole(&self.act, s.ffn), dx, self.ids.value)?;
-        pass.to.launch(&ReluSquaredBackward {
-            lanes: pass.lanes.clone(),
-            d: t.dh.write(),
-            rl: self.rl.read(),
-            n: s.floats(s.ffn) as u64,
-        })?;
-        pass.project_back(dh.clone(), self.ids.key, dxk)?;
-        pass.matrix_grad(s.whole(&self.xk, s.c), dh, self.ids.key)?;
-        shift_backward(pass, &self.norm.y, self.ids.x_k, t, 1)?;
-        self.norm.backward(pass, &t.du, &t.dx, &t.chunks)
+        let rl = Some(s.whole(&self.rl, s.ffn));
+        let back = pass.project_back(dx.clone(), self.ids.value, dh.clone()).finished(Finish::ReluSlope, rl);
+        let dvalue = pass.matrix_grad(s.whole(&self.act, s.ffn), dx, self.ids.value);
+        pass.multiply([back, dvalue])?;
+        let back = pass.project_back(dh.clone(), self.ids.key, dxk);
+        let dkey = pass.matrix_grad(self.norm.shifted(&s, 0), dh, self.ids.key);
+        pass.multiply([back, dkey])?;
+        self.norm.backward(pass, t, Residual::Added)
     }
-}
-
-/// `out` = `u` shifted by `mixes` vectors from `first` on.
-pub fn shift<L: Launcher>(
-    pass: &mut Pass<'_, L>,
-    u: &Memory<f32>,
-    first: ParamId,
-    out: &Memory<f32>,
-    mixes: u32,
-) -> Result<(), DieError> {
-    let s = pass.sizes;
-    let mix = pass.weight(first);
-    pass.to.launch(&TokenShift {
-        lanes: pass.lanes.clone(),
-        u: u.read(),
-        mix,
-        arena: pass.arenas.len,
-        out: out.write(),
-        rows: s.rows(),
-        tokens: s.tokens,
-        c: s.c,
-        mixes,
-        mix_step: super::pass::vector_step(s.c),
-    })
-}
-
-/// From the gradients of the shifted rows in `t.dmixed`: that of `u` in `t.du`, and those of the mixes.
-pub fn shift_backward<L: Launcher>(
-    pass: &mut Pass<'_, L>,
-    u: &Memory<f32>,
-    first: ParamId,
-    t: &Scratch,
-    mixes: u32,
-) -> Result<(), DieError> {
-    let s = pass.sizes;
-    let mix = pass.weight(first);
-    pass.to.launch(&TokenShiftColumns {
-        lanes: pass.lanes.clone(),
-        dout: t.dmixed.read(),
-        u: u.read(),
-        chunks: t.chunks.write(),
-        rows: s.rows(),
-        tokens: s.tokens,
-        c: s.c,
-        mixes,
-        chunk_count: s.row_chunks(),
-    })?;
-    pass.totals(t.chunks.read(), first, mixes)?;
-    pass.to.launch(&TokenShiftBackward {
-        lanes: pass.lanes.clone(),
-        dout: t.dmixed.read(),
-        mix,
-        arena: pass.arenas.len,
-        du: t.du.write(),
-        rows: s.rows(),
-        tokens: s.tokens,
-        c: s.c,
-        mixes,
-        mix_step: super::pass::vector_step(s.c),
-    })
 }

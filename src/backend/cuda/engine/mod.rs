@@ -5,9 +5,11 @@
 
 mod attn_block;
 mod channel_mix;
+mod columns;
 mod norm;
 pub mod optimizer;
 mod pass;
+mod products;
 mod recurrence;
 mod rwkv_block;
 mod scratch;
@@ -15,14 +17,13 @@ mod scratch;
 pub use pass::{Arenas, Pass, Sizes, TooLarge};
 
 use attn_block::AttnBlock;
-use norm::Norm;
+use norm::{Norm, Residual};
 use rwkv_block::RwkvBlock;
 use scratch::Scratch;
 
 use super::die::{Die, DieError, Launcher};
 use super::kernel::In;
 use super::memory::Memory;
-use super::ops::clear::Clear;
 use super::ops::data::{Embed, EmbedBackward};
 use super::ops::loss::{CrossEntropy, LossTotals};
 use crate::model::{BlockRef, ModelConfig, ModelParams, VOCAB};
@@ -86,16 +87,15 @@ impl Engine {
     pub fn new(die: &Die, config: &ModelConfig, windows: usize, lanes: usize) -> Result<Self, EngineError> {
         let sizes = Sizes::new(config, windows, lanes)?;
         let params = ModelParams::new(config);
-        let first = params.order.iter().find_map(|b| match b {
-            BlockRef::Rwkv(i) => Some(*i),
-            BlockRef::Attn(_) => None,
-        });
+        let rwkv = |b: &BlockRef| if let BlockRef::Rwkv(i) = b { Some(*i) } else { None };
+        let ends = (params.order.iter().find_map(rwkv), params.order.iter().rev().find_map(rwkv));
         let mut blocks = Vec::new();
         for block in &params.order {
             blocks.push(match *block {
-                BlockRef::Rwkv(i) => {
-                    Block::Rwkv(i, Box::new(RwkvBlock::new(die, &sizes, &params.rwkv[i], first == Some(i))?))
-                }
+                BlockRef::Rwkv(i) => Block::Rwkv(
+                    i,
+                    Box::new(RwkvBlock::new(die, &sizes, &params.rwkv[i], (ends.0 == Some(i), ends.1 == Some(i)))?),
+                ),
                 BlockRef::Attn(j) => Block::Attn(j, Box::new(AttnBlock::new(die, &sizes, &params.attn[j])?)),
             });
         }
@@ -104,7 +104,7 @@ impl Engine {
         Ok(Self {
             arenas: Arenas { weights: arena()?, grads: arena()?, len: params.arena_len as u64 },
             blocks,
-            last: Norm::new(die, &sizes, (params.ln_out_w, params.ln_out_b))?,
+            last: Norm::new(die, &sizes, (params.ln_out_w, params.ln_out_b), None)?,
             logits: die.zeroed(rows * VOCAB)?,
             inputs: die.zeroed(rows)?,
             targets: die.zeroed(rows)?,
@@ -114,7 +114,7 @@ impl Engine {
             window_hits: die.zeroed(lanes * windows)?,
             batch_loss: die.zeroed(lanes)?,
             batch_hits: die.zeroed(lanes)?,
-            scratch: Scratch::new(die, &sizes, config.n_rwkv > 0, config.n_attn > 0)?,
+            scratch: Scratch::new(die, &sizes, &params)?,
             sizes,
             params,
         })
@@ -197,7 +197,8 @@ impl Engine {
             }
         }
         self.last.forward(pass)?;
-        pass.project(self.last.output(&s), self.params.head, s.whole(&self.logits, VOCAB as u32))
+        let logits = pass.project(self.last.output(&s), self.params.head, s.whole(&self.logits, VOCAB as u32));
+        pass.multiply([logits])
     }
 
     /// Losses and hits of the logits against `targets`. Where `share` is given, the logits become the gradient of `share`
@@ -240,21 +241,18 @@ impl Engine {
     /// The die's.
     pub fn backward<L: Launcher>(&self, pass: &mut Pass<'_, L>) -> Result<(), DieError> {
         let (s, t) = (self.sizes, &self.scratch);
-        let n = s.floats(s.c) as u64;
-        pass.to.launch(&Clear { lanes: pass.lanes.clone(), x: t.dx.write(), n })?;
-        if !t.dvfirst.is_empty() {
-            pass.to.launch(&Clear { lanes: pass.lanes.clone(), x: t.dvfirst.write(), n })?;
-        }
         let dlogits = s.whole(&self.logits, VOCAB as u32);
-        pass.project_back(dlogits.clone(), self.params.head, s.whole(&t.du, s.c))?;
-        pass.matrix_grad(self.last.output(&s), dlogits, self.params.head)?;
-        self.last.backward(pass, &t.du, &t.dx, &t.chunks)?;
+        let du = pass.project_back(dlogits.clone(), self.params.head, s.whole(&t.du, s.c));
+        let dw = pass.matrix_grad(self.last.output(&s), dlogits, self.params.head);
+        pass.multiply([du, dw])?;
+        self.last.backward(pass, t, Residual::None)?;
         for block in self.blocks.iter().rev() {
             match block {
                 Block::Rwkv(_, block) => block.backward(pass, self.vfirst(), t)?,
                 Block::Attn(_, block) => block.backward(pass, t)?,
             }
         }
+        t.columns.totals(pass)?;
         let demb = pass.grad(self.params.emb);
         pass.to.launch(&EmbedBackward {
             lanes: pass.lanes.clone(),
@@ -309,5 +307,7 @@ impl Engine {
     }
 }
 
+#[cfg(test)]
+mod product_tests;
 #[cfg(test)]
 mod tests;

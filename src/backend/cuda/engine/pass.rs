@@ -1,9 +1,8 @@
-//! What every block's launches share: the sizes, the arenas, and matrix products.
+//! What every block's launches share: the sizes and the arenas.
 
 use crate::backend::cuda::die::{Die, DieError, Launcher};
 use crate::backend::cuda::kernel::{In, Out};
 use crate::backend::cuda::memory::Memory;
-use crate::backend::cuda::ops::{norm, product};
 use crate::model::{ModelConfig, ParamId};
 
 /// Sizes that all launches go by.
@@ -91,8 +90,8 @@ impl Sizes {
 /// An operand of a product: where it begins in the first lane, and floats from lane to lane.
 #[derive(Clone, Debug)]
 pub struct View {
-    memory: Out<f32>,
-    lane: u64,
+    pub(super) memory: Out<f32>,
+    pub(super) lane: u64,
 }
 
 impl View {
@@ -135,26 +134,6 @@ pub struct Pass<'a, L> {
     pub keep: bool,
 }
 
-/// How a product's operands lie.
-#[derive(Clone, Copy)]
-enum Kind {
-    Rows,
-    Transposed,
-    Columns,
-}
-
-/// A product's operands: out = a b, or base + a b.
-struct Product {
-    a: View,
-    b: View,
-    base: Option<View>,
-    out: View,
-    shape: [u32; 3],
-}
-
-/// Blocks in flight below which smaller tiles keep more of a die busy. Which tiles are used changes no number.
-const FEW_BLOCKS: u32 = 256;
-
 impl<L: Launcher> Pass<'_, L> {
     /// A tensor of the weights, to read.
     pub fn weight(&self, id: ParamId) -> In<f32> {
@@ -165,102 +144,9 @@ impl<L: Launcher> Pass<'_, L> {
     pub fn grad(&self, id: ParamId) -> Out<f32> {
         self.arenas.grads.write().at(id.range().start)
     }
-
-    fn matrix(&self, id: ParamId) -> View {
-        View { memory: self.arenas.weights.write().at(id.range().start), lane: self.arenas.len }
-    }
-
-    /// `out = x W`.
-    pub fn project(&mut self, x: View, id: ParamId, out: View) -> Result<(), DieError> {
-        let (b, shape) = (self.matrix(id), self.shape(id.cols(), id.rows()));
-        self.product(Kind::Rows, Product { a: x, b, base: None, out, shape })
-    }
-
-    /// `out = base + x W`.
-    pub fn project_onto(&mut self, base: View, x: View, id: ParamId, out: View) -> Result<(), DieError> {
-        let (b, shape) = (self.matrix(id), self.shape(id.cols(), id.rows()));
-        self.product(Kind::Rows, Product { a: x, b, base: Some(base), out, shape })
-    }
-
-    /// `out = dy Wᵀ`.
-    pub fn project_back(&mut self, dy: View, id: ParamId, out: View) -> Result<(), DieError> {
-        let (b, shape) = (self.matrix(id), self.shape(id.rows(), id.cols()));
-        self.product(Kind::Transposed, Product { a: dy, b, base: None, out, shape })
-    }
-
-    /// `out = out + dy Wᵀ`.
-    pub fn project_back_onto(&mut self, dy: View, id: ParamId, out: View) -> Result<(), DieError> {
-        let (b, shape) = (self.matrix(id), self.shape(id.rows(), id.cols()));
-        self.product(Kind::Transposed, Product { a: dy, b, base: Some(out.clone()), out, shape })
-    }
-
-    /// The gradient `xᵀ dy` of a matrix.
-    pub fn matrix_grad(&mut self, x: View, dy: View, id: ParamId) -> Result<(), DieError> {
-        let out = View { memory: self.grad(id), lane: self.arenas.len };
-        let shape = [narrow(id.rows()), narrow(id.cols()), self.sizes.rows()];
-        let base = self.accumulate.then(|| out.clone());
-        self.product(Kind::Columns, Product { a: x, b: dy, base, out, shape })
-    }
-
-    fn shape(&self, n: usize, k: usize) -> [u32; 3] {
-        [self.sizes.rows(), narrow(n), narrow(k)]
-    }
-
-    fn product(&mut self, kind: Kind, p: Product) -> Result<(), DieError> {
-        let Product { a, b, base, out, shape: [m, n, k] } = p;
-        macro_rules! launch {
-            ($name:ident) => {
-                self.to.launch(&product::$name {
-                    lanes: self.lanes.clone(),
-                    a: a.memory.input(),
-                    b: b.memory.input(),
-                    base: base.as_ref().unwrap_or(&out).memory.input(),
-                    out: out.memory.clone(),
-                    a_lane: a.lane,
-                    b_lane: b.lane,
-                    out_lane: out.lane,
-                    m,
-                    n,
-                    k,
-                    add: u32::from(base.is_some()),
-                })
-            };
-        }
-        let wide = m.div_ceil(64) * n.div_ceil(64) * self.sizes.lanes >= FEW_BLOCKS;
-        match (kind, wide) {
-            (Kind::Rows, true) => launch!(RowsWide),
-            (Kind::Rows, false) => launch!(RowsSmall),
-            (Kind::Transposed, true) => launch!(TransposedWide),
-            (Kind::Transposed, false) => launch!(TransposedSmall),
-            (Kind::Columns, true) => launch!(ColumnsWide),
-            (Kind::Columns, false) => launch!(ColumnsSmall),
-        }
-    }
-
-    /// Gradients of vectors that lie one after the other from `first` on, from their sums over chunks of rows.
-    pub fn totals(&mut self, chunks: In<f32>, first: ParamId, count: u32) -> Result<(), DieError> {
-        let width = narrow(first.cols());
-        let (lanes, out) = (self.lanes.clone(), self.grad(first));
-        self.to.launch(&norm::ColumnTotals {
-            lanes,
-            chunks,
-            out,
-            arena: self.arenas.len,
-            chunk_count: self.sizes.row_chunks(),
-            count,
-            width,
-            step: vector_step(width),
-            add: u32::from(self.accumulate),
-        })
-    }
 }
 
 /// Floats from one vector of `width` channels to the next in an arena.
 pub fn vector_step(width: u32) -> u32 {
     width.next_multiple_of(16)
-}
-
-/// A size that [`Sizes::new`] has found to be small.
-fn narrow(size: usize) -> u32 {
-    u32::try_from(size).unwrap_or(u32::MAX)
 }

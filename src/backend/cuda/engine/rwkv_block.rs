@@ -1,14 +1,15 @@
 //! An RWKV-7 block.
 
-use super::channel_mix::{ChannelMix, ChannelMixIds, shift, shift_backward};
-use super::norm::Norm;
+use super::channel_mix::{ChannelMix, ChannelMixIds};
+use super::norm::{Mixes, Norm, Residual};
 use super::pass::{Pass, Sizes, View};
 use super::recurrence::Recurrence;
 use super::scratch::Scratch;
 use crate::backend::cuda::die::{Die, DieError, Launcher};
 use crate::backend::cuda::memory::Memory;
+use crate::backend::cuda::ops::product::Finish;
 use crate::backend::cuda::ops::recurrence as rec;
-use crate::backend::cuda::ops::time_mix::{self, Activate, ActivateBackward, SIGMOID, TANH};
+use crate::backend::cuda::ops::time_mix;
 use crate::model::RwkvParams;
 
 /// Mixed inputs, in the arena's order of their vectors.
@@ -25,10 +26,10 @@ pub struct RwkvBlock {
     ids: RwkvParams,
     /// Whether it is the first RWKV block, whose values the others mix in.
     first: bool,
+    /// Whether it is the last one, at which the gradient of those values begins.
+    last: bool,
     /// The layer norm before the block.
     pub norm: Norm,
-    /// [L, 6, R, C].
-    mixed: Memory<f32>,
     r: Memory<f32>,
     k0: Memory<f32>,
     v0: Memory<f32>,
@@ -56,8 +57,8 @@ pub struct RwkvBlock {
 }
 
 impl RwkvBlock {
-    /// Buffers of the block of the tensors `p`.
-    pub fn new(die: &Die, sizes: &Sizes, p: &RwkvParams, first: bool) -> Result<Self, DieError> {
+    /// Buffers of the block of the tensors `p`, which may be the first and the last RWKV block.
+    pub fn new(die: &Die, sizes: &Sizes, p: &RwkvParams, (first, last): (bool, bool)) -> Result<Self, DieError> {
         let s = sizes;
         let c = || s.rows_of(die, s.c);
         let d = || s.rows_of(die, s.lora);
@@ -66,8 +67,8 @@ impl RwkvBlock {
         Ok(Self {
             ids: p.clone(),
             first,
-            norm: Norm::new(die, s, (p.ln1_w, p.ln1_b))?,
-            mixed: s.rows_of(die, 6 * s.c)?,
+            last,
+            norm: Norm::new(die, s, (p.ln1_w, p.ln1_b), Some(Mixes { first: p.x_r, count: 6 }))?,
             r: c()?,
             k0: c()?,
             v0: c()?,
@@ -93,7 +94,7 @@ impl RwkvBlock {
     }
 
     fn mixed(&self, s: &Sizes, which: u32) -> View {
-        View::part(&self.mixed, s, 6, s.c, which)
+        self.norm.shifted(s, which)
     }
 
     /// `out` = the block's output, from its norm's input; `vfirst` are the first RWKV block's values.
@@ -105,7 +106,6 @@ impl RwkvBlock {
     ) -> Result<(), DieError> {
         let s = pass.sizes;
         self.norm.forward(pass)?;
-        shift(pass, &self.norm.y, self.ids.x_r, &self.mixed, 6)?;
         self.projections(pass)?;
         self.prepare(pass, vfirst)?;
         self.recurrence().forward(pass)?;
@@ -128,7 +128,8 @@ impl RwkvBlock {
             n: s.n,
         })?;
         let mid = self.ffn.norm.input(&s);
-        pass.project_onto(self.norm.input(&s), s.whole(&self.o, s.c), self.ids.output_w, mid)?;
+        let o = pass.project(s.whole(&self.o, s.c), self.ids.output_w, mid).onto(self.norm.input(&s));
+        pass.multiply([o])?;
         self.ffn.forward(pass, out)
     }
 
@@ -141,24 +142,25 @@ impl RwkvBlock {
         let s = pass.sizes;
         let p = &self.ids;
         let (wide, low) = (|m: &Memory<f32>| s.whole(m, s.c), |m: &Memory<f32>| s.whole(m, s.lora));
-        pass.project(self.mixed(&s, R), p.receptance_w, wide(&self.r))?;
-        pass.project(self.mixed(&s, K), p.key_w, wide(&self.k0))?;
-        pass.project(self.mixed(&s, V), p.value_w, wide(&self.v0))?;
-        pass.project(self.mixed(&s, W), p.w1, low(&self.hw))?;
-        pass.project(self.mixed(&s, A), p.a1, low(&self.ha))?;
-        pass.project(self.mixed(&s, G), p.g1, low(&self.hg))?;
-        for (h, kind) in [(&self.hw, TANH), (&self.hg, SIGMOID)] {
-            let n = s.rows() * s.lora;
-            pass.to.launch(&Activate { lanes: pass.lanes.clone(), h: h.write(), lane_step: u64::from(n), n, kind })?;
-        }
-        pass.project(low(&self.hw), p.w2, wide(&self.sw))?;
-        pass.project(low(&self.ha), p.a2, wide(&self.a))?;
-        pass.project(low(&self.hg), p.g2, wide(&self.g))?;
+        let mut down = vec![
+            pass.project(self.mixed(&s, R), p.receptance_w, wide(&self.r)),
+            pass.project(self.mixed(&s, K), p.key_w, wide(&self.k0)),
+            pass.project(self.mixed(&s, V), p.value_w, wide(&self.v0)),
+            pass.project(self.mixed(&s, W), p.w1, low(&self.hw)).finished(Finish::Tanh, None),
+            pass.project(self.mixed(&s, A), p.a1, low(&self.ha)),
+            pass.project(self.mixed(&s, G), p.g1, low(&self.hg)).finished(Finish::Sigmoid, None),
+        ];
+        let mut up = vec![
+            pass.project(low(&self.hw), p.w2, wide(&self.sw)),
+            pass.project(low(&self.ha), p.a2, wide(&self.a)),
+            pass.project(low(&self.hg), p.g2, wide(&self.g)),
+        ];
         if !self.first {
-            pass.project(self.mixed(&s, V), p.v1, low(&self.hv))?;
-            pass.project(low(&self.hv), p.v2, wide(&self.vs))?;
+            down.push(pass.project(self.mixed(&s, V), p.v1, low(&self.hv)));
+            up.push(pass.project(low(&self.hv), p.v2, wide(&self.vs)));
         }
-        Ok(())
+        pass.multiply(down)?;
+        pass.multiply(up)
     }
 
     fn prepare<L: Launcher>(&self, pass: &mut Pass<'_, L>, vfirst: &Memory<f32>) -> Result<(), DieError> {
@@ -201,14 +203,14 @@ impl RwkvBlock {
         let s = pass.sizes;
         self.ffn.backward(pass, t)?;
         let dx = s.whole(&t.dx, s.c);
-        pass.project_back(dx.clone(), self.ids.output_w, s.whole(&t.d_o, s.c))?;
-        pass.matrix_grad(s.whole(&self.o, s.c), dx, self.ids.output_w)?;
+        let back = pass.project_back(dx.clone(), self.ids.output_w, s.whole(&t.d_o, s.c));
+        let dw = pass.matrix_grad(s.whole(&self.o, s.c), dx, self.ids.output_w);
+        pass.multiply([back, dw])?;
         self.finish_backward(pass, t)?;
         self.recurrence().backward(pass, t)?;
         self.prepare_backward(pass, vfirst, t)?;
         self.projections_backward(pass, t)?;
-        shift_backward(pass, &self.norm.y, self.ids.x_r, t, 6)?;
-        self.norm.backward(pass, &t.du, &t.dx, &t.chunks)
+        self.norm.backward(pass, t, Residual::Added)
     }
 
     fn finish_backward<L: Launcher>(&self, pass: &mut Pass<'_, L>, t: &Scratch) -> Result<(), DieError> {
@@ -233,26 +235,14 @@ impl RwkvBlock {
             dk: t.dk.write(),
             dv: t.dv.write(),
             dy: t.dy.write(),
-            dyb: t.dyb.write(),
-            yhat: t.yhat.write(),
-            dbonus: t.dbonus.write(),
+            heads_of: t.heads_of.write(),
+            chunks: t.columns.chunks.write(),
             rows,
             heads,
             n,
-        })?;
-        pass.to.launch(&time_mix::FinishColumns {
-            lanes: pass.lanes.clone(),
-            r: self.r.read(),
-            k: self.k.read(),
-            dyb: t.dyb.read(),
-            yhat: t.yhat.read(),
-            dbonus: t.dbonus.read(),
-            chunks: t.chunks.write(),
-            rows,
-            heads,
-            n,
-        })?;
-        pass.totals(t.chunks.read(), self.ids.r_k, 3)
+            vectors: t.columns.vectors(),
+            slot: t.columns.slot(self.ids.r_k),
+        })
     }
 
     fn prepare_backward<L: Launcher>(
@@ -262,7 +252,7 @@ impl RwkvBlock {
         t: &Scratch,
     ) -> Result<(), DieError> {
         let (s, p) = (pass.sizes, &self.ids);
-        let (k_k, k_a, first) = (pass.weight(p.k_k), pass.weight(p.k_a), u32::from(self.first));
+        let (k_k, k_a) = (pass.weight(p.k_k), pass.weight(p.k_a));
         let [dr_rec, dw_rec, dk_rec, dv_rec, da_rec, db_rec] = t.recurrent.each_ref().map(Memory::read);
         pass.to.launch(&time_mix::PrepareBackward {
             lanes: pass.lanes.clone(),
@@ -293,69 +283,57 @@ impl RwkvBlock {
             dza: t.dza.write(),
             dzv: t.dzv.write(),
             dq: t.dq.write(),
+            chunks: t.columns.chunks.write(),
             rows: s.rows(),
             heads: s.heads,
             n: s.n,
-            first,
-        })?;
-        pass.to.launch(&time_mix::PrepareColumns {
-            lanes: pass.lanes.clone(),
-            k0: self.k0.read(),
-            a: self.a.read(),
-            dk: t.dk.read(),
-            dq: t.dq.read(),
-            dz: t.dz.read(),
-            dza: t.dza.read(),
-            dzv: t.dzv.read(),
-            chunks_k: t.chunks.write(),
-            chunks_w: t.chunks_w.write(),
-            chunks_a: t.chunks_a.write(),
-            chunks_v: t.chunks_v.write(),
-            rows: s.rows(),
-            c: s.c,
-            first,
-        })?;
-        pass.totals(t.chunks.read(), p.k_k, 2)?;
-        pass.totals(t.chunks_w.read(), p.w0, 1)?;
-        pass.totals(t.chunks_a.read(), p.a0, 1)?;
-        if !self.first {
-            pass.totals(t.chunks_v.read(), p.v0, 1)?;
-        }
-        Ok(())
+            vectors: t.columns.vectors(),
+            k_slot: t.columns.slot(p.k_k),
+            w_slot: t.columns.slot(p.w0),
+            a_slot: t.columns.slot(p.a0),
+            v_slot: t.columns.slot(p.v0),
+            first: u32::from(self.first),
+            last: u32::from(self.last),
+        })
     }
 
     fn projections_backward<L: Launcher>(&self, pass: &mut Pass<'_, L>, t: &Scratch) -> Result<(), DieError> {
         let (s, p) = (pass.sizes, &self.ids);
         let (wide, low) = (|m: &Memory<f32>| s.whole(m, s.c), |m: &Memory<f32>| s.whole(m, s.lora));
         let dmixed = |which: u32| View::part(&t.dmixed, &s, 6, s.c, which);
-        for (which, id, d) in [(R, p.receptance_w, &t.dr), (K, p.key_w, &t.dk0), (V, p.value_w, &t.dv0)] {
-            pass.matrix_grad(self.mixed(&s, which), wide(d), id)?;
-            pass.project_back(wide(d), id, dmixed(which))?;
-        }
-        let low_ranks = [
-            (W, p.w1, p.w2, &self.hw, &t.dz, &t.low_w, Some(TANH)),
-            (A, p.a1, p.a2, &self.ha, &t.dza, &t.low_a, None),
-            (G, p.g1, p.g2, &self.hg, &t.dg, &t.low_g, Some(SIGMOID)),
-            (V, p.v1, p.v2, &self.hv, &t.dzv, &t.low_v, None),
+        // First what needs the gradients of the mixer alone; then what needs those of the low-rank rows too. Values are in both.
+        let mut first = vec![
+            pass.project_back(wide(&t.dr), p.receptance_w, dmixed(R)),
+            pass.project_back(wide(&t.dk0), p.key_w, dmixed(K)),
+            pass.matrix_grad(self.mixed(&s, V), wide(&t.dv0), p.value_w),
         ];
-        for (which, down, up, h, d, dlow, kind) in low_ranks {
+        let mut values = pass.project_back(wide(&t.dv0), p.value_w, dmixed(V));
+        let mut second = vec![
+            pass.matrix_grad(self.mixed(&s, R), wide(&t.dr), p.receptance_w),
+            pass.matrix_grad(self.mixed(&s, K), wide(&t.dk0), p.key_w),
+        ];
+        let low_ranks = [
+            (W, p.w1, p.w2, &self.hw, &t.dz, &t.low_w, Finish::TanhSlope),
+            (A, p.a1, p.a2, &self.ha, &t.dza, &t.low_a, Finish::Set),
+            (G, p.g1, p.g2, &self.hg, &t.dg, &t.low_g, Finish::SigmoidSlope),
+            (V, p.v1, p.v2, &self.hv, &t.dzv, &t.low_v, Finish::Set),
+        ];
+        for (which, down, up, h, d, dlow, finish) in low_ranks {
             if which == V && self.first {
                 continue;
             }
-            pass.matrix_grad(low(h), wide(d), up)?;
-            pass.project_back(wide(d), up, low(dlow))?;
-            if let Some(kind) = kind {
-                let n = s.rows() * s.lora;
-                let (lanes, lane_step) = (pass.lanes.clone(), u64::from(n));
-                pass.to.launch(&ActivateBackward { lanes, d: dlow.write(), h: h.read(), lane_step, n, kind })?;
-            }
-            pass.matrix_grad(self.mixed(&s, which), low(dlow), down)?;
+            first.push(pass.matrix_grad(low(h), wide(d), up));
+            first.push(pass.project_back(wide(d), up, low(dlow)).finished(finish, Some(low(h))));
+            second.push(pass.matrix_grad(self.mixed(&s, which), low(dlow), down));
+            let back = pass.project_back(low(dlow), down, dmixed(which));
             if which == V {
-                pass.project_back_onto(low(dlow), down, dmixed(V))?;
+                values = values.plus(back);
             } else {
-                pass.project_back(low(dlow), down, dmixed(which))?;
+                second.push(back);
             }
         }
-        Ok(())
+        second.push(values);
+        pass.multiply(first)?;
+        pass.multiply(second)
     }
 }

@@ -1,9 +1,11 @@
 //! Buffers of the backward pass that blocks use one after the other.
 
+use super::columns::Columns;
 use super::pass::Sizes;
 use crate::backend::cuda::die::{Die, DieError};
 use crate::backend::cuda::memory::Memory;
 use crate::backend::cuda::ops::recurrence::states_len;
+use crate::model::ModelParams;
 
 /// The buffers. [L, R, C] unless their line says otherwise.
 #[allow(missing_docs)] // gradients of what their names say, as in docs/arithmetic.md
@@ -18,20 +20,15 @@ pub struct Scratch {
     pub d_o: Memory<f32>,
     /// [L, 6, R, C].
     pub dmixed: Memory<f32>,
-    /// Sums over chunks of rows, [L, chunks, 6, C].
-    pub chunks: Memory<f32>,
-    pub chunks_w: Memory<f32>,
-    pub chunks_a: Memory<f32>,
-    pub chunks_v: Memory<f32>,
+    /// Gradients of vectors.
+    pub columns: Columns,
     pub dg: Memory<f32>,
     pub dr: Memory<f32>,
     pub dk: Memory<f32>,
     pub dv: Memory<f32>,
     pub dy: Memory<f32>,
-    pub dyb: Memory<f32>,
-    pub yhat: Memory<f32>,
-    /// [L, R, H].
-    pub dbonus: Memory<f32>,
+    /// [L, R, H, 3]: mean and scale of y over a head, gradient of the bonus.
+    pub heads_of: Memory<f32>,
     /// From the recurrence: r, w, k, v, a, b.
     pub recurrent: [Memory<f32>; 6],
     /// Sums along the rows of the state's gradient.
@@ -57,11 +54,11 @@ pub struct Scratch {
 
 impl Scratch {
     /// Allocates them; what a model without attention, or without RWKV blocks, does not use is empty.
-    pub fn new(die: &Die, sizes: &Sizes, rwkv: bool, attention: bool) -> Result<Self, DieError> {
+    pub fn new(die: &Die, sizes: &Sizes, params: &ModelParams) -> Result<Self, DieError> {
         let s = *sizes;
+        let (rwkv, attention) = (!params.rwkv.is_empty(), !params.attn.is_empty());
         let rows = |width: u32| s.rows_of(die, width);
         let mixer = |used: bool, width: u32| s.rows_of(die, if used { width } else { 0 });
-        let sums = |vectors: u32| die.zeroed(s.lanes as usize * s.row_chunks() as usize * (vectors * s.c) as usize);
         let states = s.lanes as usize * states_len(s.windows, s.tokens, s.heads, s.n);
         let c = |used: bool| mixer(used, s.c);
         Ok(Self {
@@ -70,18 +67,13 @@ impl Scratch {
             dh: rows(s.ffn)?,
             d_o: rows(s.c)?,
             dmixed: rows(6 * s.c)?,
-            chunks: sums(6)?,
-            chunks_w: sums(1)?,
-            chunks_a: sums(1)?,
-            chunks_v: sums(1)?,
+            columns: Columns::new(die, sizes, params)?,
             dg: c(rwkv)?,
             dr: rows(s.c)?,
             dk: rows(s.c)?,
             dv: rows(s.c)?,
             dy: c(rwkv)?,
-            dyb: c(rwkv)?,
-            yhat: c(rwkv)?,
-            dbonus: mixer(rwkv, s.heads)?,
+            heads_of: mixer(rwkv, 3 * s.heads)?,
             h: c(rwkv)?,
             state_gradients: die.zeroed(if rwkv { states } else { 0 })?,
             recurrent: [c(rwkv)?, c(rwkv)?, c(rwkv)?, c(rwkv)?, c(rwkv)?, c(rwkv)?],

@@ -13,7 +13,7 @@ use crate::optim::adamw::AdamW;
 use crate::optim::lr::ScaleRate;
 use crate::settings::{Decay, Opt, Settings};
 
-fn die() -> Option<Die> {
+pub(super) fn die() -> Option<Die> {
     match Die::open(&Host::this(), 0) {
         Ok(die) => Some(die),
         Err(error) if std::env::var_os("DIESWEEP_NEED_GPU").is_some() => panic!("{error}"),
@@ -25,7 +25,7 @@ fn die() -> Option<Die> {
 }
 
 /// Numbers in [-1, 1) from a counter.
-fn noise(seed: u64, i: usize) -> f32 {
+pub(super) fn noise(seed: u64, i: usize) -> f32 {
     let word = crate::rng::first_word(seed, i as u64, 7);
     crate::rng::unit24(word) * 2.0 - 1.0
 }

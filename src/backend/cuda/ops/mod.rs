@@ -1,7 +1,6 @@
 //! The kernels, one typed row each, in a file for each of `kernels/`.
 
 pub mod attention;
-pub mod channel_mix;
 pub mod clear;
 pub mod control;
 pub mod data;
@@ -10,7 +9,6 @@ pub mod norm;
 pub mod optimizer;
 pub mod product;
 pub mod recurrence;
-pub mod shift;
 pub mod time_mix;
 
 use super::kernel::{Kernel, Row};
@@ -24,19 +22,17 @@ macro_rules! rows {
 
 rows! {
     attention: ChunkMeans, Choose, Scores, Rows, Columns, Softmax, SoftmaxBackward;
-    channel_mix: ReluSquared, ReluSquaredBackward;
     clear: Clear;
     control: BeginStep, CollectLoss, JudgeStep, BeginGroup, GatherGroup, KeepScores, PanelScales, PanelWeights;
     data: GatherWindows, Embed, EmbedBackward;
     loss: CrossEntropy, LossTotals;
-    norm: LayerNorm, LayerNormBackward, LayerNormColumns, ColumnTotals;
+    norm: LayerNorm, LayerNormBackward, ColumnTotals;
     optimizer: GradientPieces, GradientNorm, AdamW, Sr4Weights, Sr4Columns, Sr4Magnitudes, Sr4Update;
-    product: RowsWide, RowsSmall, TransposedWide, TransposedSmall, ColumnsWide, ColumnsSmall;
+    product: Odd, Small, Medium, Wide;
     recurrence: ForwardUpto16, ForwardUpto32, ForwardUpto64, ForwardUpto128, ForwardOf32, ForwardOf32x2, ForwardOf32x4, ForwardOf64,
         RowsUpto16, RowsUpto32, RowsUpto64, RowsUpto128, RowsOf32, RowsOf32x2, RowsOf32x4, RowsOf64,
         ColumnsUpto16, ColumnsUpto32, ColumnsUpto64, ColumnsUpto128, ColumnsOf32, ColumnsOf64;
-    shift: TokenShift, TokenShiftBackward, TokenShiftColumns;
-    time_mix: Activate, ActivateBackward, Prepare, Finish, FinishBackward, FinishColumns, PrepareBackward, PrepareColumns;
+    time_mix: Prepare, Finish, FinishBackward, PrepareBackward;
 }
 
 #[cfg(test)]
@@ -65,13 +61,9 @@ mod tests {
         for row in ROWS {
             let file = FILES.iter().find(|f| f.path == row.file).unwrap_or_else(|| panic!("no {}", row.file));
             // A family of kernels is one macro; its parameters stand there once.
-            let entry = [
-                "_wide", "_small", "_upto16", "_upto32", "_upto64", "_upto128", "_of32", "_of32x2", "_of32x4", "_of64",
-            ]
-            .iter()
-            .find_map(|end| row.entry.strip_suffix(end));
+            let ends = ["_upto16", "_upto32", "_upto64", "_upto128", "_of32", "_of32x2", "_of32x4", "_of64"];
+            let entry = ends.iter().find_map(|end| row.entry.strip_suffix(end));
             let entry = match entry {
-                Some(stem) if stem.starts_with("product") => "NAME".to_owned(),
                 Some(stem) => format!("{stem}_##NAME"),
                 None => row.entry.to_owned(),
             };
@@ -86,7 +78,6 @@ mod tests {
         for file in FILES {
             let plain = file.text.matches("extern \"C\" __global__").count();
             let families = match file.path {
-                "kernels/product.cu" => 6,
                 "kernels/recurrence.cu" => 22,
                 _ => plain,
             };

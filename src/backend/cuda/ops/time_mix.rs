@@ -2,28 +2,15 @@
 
 use crate::backend::cuda::kernel::{In, Out, kernel, size};
 
-/// `kind` of the activation kernels.
-pub const TANH: u32 = 0;
-/// `kind` of the activation kernels.
-pub const SIGMOID: u32 = 1;
-
-kernel! {
-    /// Activation of low-rank hidden values.
-    Activate = "activate" in "time_mix.cu", |s| [s.n.div_ceil(256), 1], 256;
-    h: Out<f32> {(s.lanes.lanes() - 1) * s.lane_step as usize + s.n as usize},
-    lane_step: u64,
-    n: u32,
-    kind: u32,
+macro_rules! values {
+    ($s:ident) => {
+        size([$s.rows, $s.heads, $s.n])
+    };
 }
-
-kernel! {
-    /// Gradient through it.
-    ActivateBackward = "activate_backward" in "time_mix.cu", |s| [s.n.div_ceil(256), 1], 256;
-    d: Out<f32> {(s.lanes.lanes() - 1) * s.lane_step as usize + s.n as usize},
-    h: In<f32> {(s.lanes.lanes() - 1) * s.lane_step as usize + s.n as usize},
-    lane_step: u64,
-    n: u32,
-    kind: u32,
+macro_rules! chunks {
+    ($s:ident) => {
+        size([$s.rows.div_ceil(32), $s.vectors, $s.heads, $s.n])
+    };
 }
 
 kernel! {
@@ -35,17 +22,17 @@ kernel! {
     k_k: In<f32> = size([s.heads, s.n]),
     k_a: In<f32> = size([s.heads, s.n]),
     arena: u64,
-    k0: In<f32> [size([s.rows, s.heads, s.n])],
-    v0: In<f32> [size([s.rows, s.heads, s.n])],
-    vfirst: In<f32> [size([s.rows, s.heads, s.n])],
-    sw: Out<f32> [size([s.rows, s.heads, s.n])],
-    a: Out<f32> [size([s.rows, s.heads, s.n])],
-    vs: Out<f32> [size([s.rows, s.heads, s.n])],
-    w: Out<f32> [size([s.rows, s.heads, s.n])],
-    k: Out<f32> [size([s.rows, s.heads, s.n])],
-    v: Out<f32> [size([s.rows, s.heads, s.n])],
-    kk: Out<f32> [size([s.rows, s.heads, s.n])],
-    b: Out<f32> [size([s.rows, s.heads, s.n])],
+    k0: In<f32> [values!(s)],
+    v0: In<f32> [values!(s)],
+    vfirst: In<f32> [values!(s)],
+    sw: Out<f32> [values!(s)],
+    a: Out<f32> [values!(s)],
+    vs: Out<f32> [values!(s)],
+    w: Out<f32> [values!(s)],
+    k: Out<f32> [values!(s)],
+    v: Out<f32> [values!(s)],
+    kk: Out<f32> [values!(s)],
+    b: Out<f32> [values!(s)],
     rows: u32,
     heads: u32,
     n: u32,
@@ -59,12 +46,12 @@ kernel! {
     ln_x_b: In<f32> = size([s.heads, s.n]),
     r_k: In<f32> = size([s.heads, s.n]),
     arena: u64,
-    y: In<f32> [size([s.rows, s.heads, s.n])],
-    r: In<f32> [size([s.rows, s.heads, s.n])],
-    k: In<f32> [size([s.rows, s.heads, s.n])],
-    v: In<f32> [size([s.rows, s.heads, s.n])],
-    g: In<f32> [size([s.rows, s.heads, s.n])],
-    o: Out<f32> [size([s.rows, s.heads, s.n])],
+    y: In<f32> [values!(s)],
+    r: In<f32> [values!(s)],
+    k: In<f32> [values!(s)],
+    v: In<f32> [values!(s)],
+    g: In<f32> [values!(s)],
+    o: Out<f32> [values!(s)],
     rows: u32,
     heads: u32,
     n: u32,
@@ -72,96 +59,70 @@ kernel! {
 
 kernel! {
     /// Gradients through it.
-    FinishBackward = "time_mix_finish_backward" in "time_mix.cu", |s| [(s.rows * s.heads).div_ceil(4), 1], 128;
+    FinishBackward = "time_mix_finish_backward" in "time_mix.cu", |s| [s.rows.div_ceil(32), 1], 1024;
     ln_x_w: In<f32> = size([s.heads, s.n]),
     ln_x_b: In<f32> = size([s.heads, s.n]),
     r_k: In<f32> = size([s.heads, s.n]),
     arena: u64,
-    y: In<f32> [size([s.rows, s.heads, s.n])],
-    r: In<f32> [size([s.rows, s.heads, s.n])],
-    k: In<f32> [size([s.rows, s.heads, s.n])],
-    v: In<f32> [size([s.rows, s.heads, s.n])],
-    g: In<f32> [size([s.rows, s.heads, s.n])],
-    d_o: In<f32> [size([s.rows, s.heads, s.n])],
-    dg: Out<f32> [size([s.rows, s.heads, s.n])],
-    dr: Out<f32> [size([s.rows, s.heads, s.n])],
-    dk: Out<f32> [size([s.rows, s.heads, s.n])],
-    dv: Out<f32> [size([s.rows, s.heads, s.n])],
-    dy: Out<f32> [size([s.rows, s.heads, s.n])],
-    dyb: Out<f32> [size([s.rows, s.heads, s.n])],
-    yhat: Out<f32> [size([s.rows, s.heads, s.n])],
-    dbonus: Out<f32> [size([s.rows, s.heads])],
+    y: In<f32> [values!(s)],
+    r: In<f32> [values!(s)],
+    k: In<f32> [values!(s)],
+    v: In<f32> [values!(s)],
+    g: In<f32> [values!(s)],
+    d_o: In<f32> [values!(s)],
+    dg: Out<f32> [values!(s)],
+    dr: Out<f32> [values!(s)],
+    dk: Out<f32> [values!(s)],
+    dv: Out<f32> [values!(s)],
+    dy: Out<f32> [values!(s)],
+    heads_of: Out<f32> [size([s.rows, s.heads, 3])],
+    chunks: Out<f32> [chunks!(s)],
     rows: u32,
     heads: u32,
     n: u32,
-}
-
-kernel! {
-    /// Sums of the gradients of r_k, ln_x_w and ln_x_b over chunks of rows.
-    FinishColumns = "time_mix_finish_columns" in "time_mix.cu",
-        |s| [(s.heads * s.n).div_ceil(128), s.rows.div_ceil(32)], 128;
-    r: In<f32> [size([s.rows, s.heads, s.n])],
-    k: In<f32> [size([s.rows, s.heads, s.n])],
-    dyb: In<f32> [size([s.rows, s.heads, s.n])],
-    yhat: In<f32> [size([s.rows, s.heads, s.n])],
-    dbonus: In<f32> [size([s.rows, s.heads])],
-    chunks: Out<f32> [size([s.rows.div_ceil(32), 3, s.heads, s.n])],
-    rows: u32,
-    heads: u32,
-    n: u32,
+    vectors: u32,
+    slot: u32,
 }
 
 kernel! {
     /// Gradients through decay, keys and values.
-    PrepareBackward = "time_mix_prepare_backward" in "time_mix.cu", |s| [(s.rows * s.heads).div_ceil(4), 1], 128;
+    PrepareBackward = "time_mix_prepare_backward" in "time_mix.cu", |s| [s.rows.div_ceil(32), 1], 1024;
     k_k: In<f32> = size([s.heads, s.n]),
     k_a: In<f32> = size([s.heads, s.n]),
     arena: u64,
-    k0: In<f32> [size([s.rows, s.heads, s.n])],
-    v0: In<f32> [size([s.rows, s.heads, s.n])],
-    vfirst: In<f32> [size([s.rows, s.heads, s.n])],
-    sw: In<f32> [size([s.rows, s.heads, s.n])],
-    a: In<f32> [size([s.rows, s.heads, s.n])],
-    vs: In<f32> [size([s.rows, s.heads, s.n])],
-    w: In<f32> [size([s.rows, s.heads, s.n])],
-    kk: In<f32> [size([s.rows, s.heads, s.n])],
-    dr_rec: In<f32> [size([s.rows, s.heads, s.n])],
-    dw_rec: In<f32> [size([s.rows, s.heads, s.n])],
-    dk_rec: In<f32> [size([s.rows, s.heads, s.n])],
-    dv_rec: In<f32> [size([s.rows, s.heads, s.n])],
-    da_rec: In<f32> [size([s.rows, s.heads, s.n])],
-    db_rec: In<f32> [size([s.rows, s.heads, s.n])],
-    dr: Out<f32> [size([s.rows, s.heads, s.n])],
-    dk: Out<f32> [size([s.rows, s.heads, s.n])],
-    dv: Out<f32> [size([s.rows, s.heads, s.n])],
-    dvfirst: Out<f32> [size([s.rows, s.heads, s.n])],
-    dk0: Out<f32> [size([s.rows, s.heads, s.n])],
-    dv0: Out<f32> [size([s.rows, s.heads, s.n])],
-    dz: Out<f32> [size([s.rows, s.heads, s.n])],
-    dza: Out<f32> [size([s.rows, s.heads, s.n])],
-    dzv: Out<f32> [size([s.rows, s.heads, s.n])],
-    dq: Out<f32> [size([s.rows, s.heads, s.n])],
+    k0: In<f32> [values!(s)],
+    v0: In<f32> [values!(s)],
+    vfirst: In<f32> [values!(s)],
+    sw: In<f32> [values!(s)],
+    a: In<f32> [values!(s)],
+    vs: In<f32> [values!(s)],
+    w: In<f32> [values!(s)],
+    kk: In<f32> [values!(s)],
+    dr_rec: In<f32> [values!(s)],
+    dw_rec: In<f32> [values!(s)],
+    dk_rec: In<f32> [values!(s)],
+    dv_rec: In<f32> [values!(s)],
+    da_rec: In<f32> [values!(s)],
+    db_rec: In<f32> [values!(s)],
+    dr: Out<f32> [values!(s)],
+    dk: Out<f32> [values!(s)],
+    dv: Out<f32> [values!(s)],
+    dvfirst: Out<f32> [values!(s)],
+    dk0: Out<f32> [values!(s)],
+    dv0: Out<f32> [values!(s)],
+    dz: Out<f32> [values!(s)],
+    dza: Out<f32> [values!(s)],
+    dzv: Out<f32> [values!(s)],
+    dq: Out<f32> [values!(s)],
+    chunks: Out<f32> [chunks!(s)],
     rows: u32,
     heads: u32,
     n: u32,
+    vectors: u32,
+    k_slot: u32,
+    w_slot: u32,
+    a_slot: u32,
+    v_slot: u32,
     first: u32,
-}
-
-kernel! {
-    /// Sums of the gradients of k_k, k_a, w0, a0 and v0 over chunks of rows.
-    PrepareColumns = "time_mix_prepare_columns" in "time_mix.cu", |s| [s.c.div_ceil(128), s.rows.div_ceil(32)], 128;
-    k0: In<f32> [size([s.rows, s.c])],
-    a: In<f32> [size([s.rows, s.c])],
-    dk: In<f32> [size([s.rows, s.c])],
-    dq: In<f32> [size([s.rows, s.c])],
-    dz: In<f32> [size([s.rows, s.c])],
-    dza: In<f32> [size([s.rows, s.c])],
-    dzv: In<f32> [size([s.rows, s.c])],
-    chunks_k: Out<f32> [size([s.rows.div_ceil(32), 2, s.c])],
-    chunks_w: Out<f32> [size([s.rows.div_ceil(32), s.c])],
-    chunks_a: Out<f32> [size([s.rows.div_ceil(32), s.c])],
-    chunks_v: Out<f32> [size([s.rows.div_ceil(32), s.c])],
-    rows: u32,
-    c: u32,
-    first: u32,
+    last: u32,
 }

@@ -64,7 +64,7 @@ fn an_arm_without_a_run_and_a_failure_with_its_cause() {
         if run.arm == "adamw" {
             publish(&results, &plan, i, &finished(2.0, Some(2.1)), 3);
         } else {
-            let attempt = results.begin_attempt(run).unwrap();
+            let attempt = crate::testing::attempt(&results, run);
             let message = "signal 9 (killed)".to_owned();
             let failure = AttemptFailure { cause: "crashed".to_owned(), message, ended: String::new(), for_good: true };
             results.record_failure(&attempt, &failure).unwrap();
@@ -90,7 +90,7 @@ fn what_files_hold_is_text_and_never_markup() {
     }
     let results = open(root.path(), &plan, &format!("# {evil}\n"));
     publish(&results, &plan, 0, &finished(2.0, Some(2.1)), 3);
-    let attempt = results.begin_attempt(&plan.runs[1]).unwrap();
+    let attempt = crate::testing::attempt(&results, &plan.runs[1]);
     let failure =
         AttemptFailure { cause: evil.to_owned(), message: evil.to_owned(), ended: String::new(), for_good: true };
     results.record_failure(&attempt, &failure).unwrap();
@@ -103,7 +103,7 @@ fn what_files_hold_is_text_and_never_markup() {
 
 /// Fails an attempt at a run, with what its worker printed.
 fn fail(results: &Results, plan: &Plan, run: usize, message: &str, printed: &str) {
-    let attempt = results.begin_attempt(&plan.runs[run]).unwrap();
+    let attempt = crate::testing::attempt(results, &plan.runs[run]);
     std::fs::write(attempt.worker_log(), printed).unwrap();
     let failure = AttemptFailure {
         cause: "crashed".to_owned(),
