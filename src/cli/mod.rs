@@ -2,10 +2,13 @@
 
 pub mod bench;
 mod checkpoint;
+mod compare;
 pub mod devices;
 mod dies;
 mod diff;
 mod exact;
+mod explain;
+mod export;
 pub mod kernels;
 mod ledger;
 mod parity;
@@ -16,9 +19,11 @@ mod report;
 mod resources;
 mod run;
 mod sample;
+mod stats;
 mod status;
 mod torture;
 mod train;
+mod verify;
 mod worker;
 
 use std::io::Write;
@@ -42,6 +47,11 @@ enum Command {
     Status(status::StatusArgs),
     Report(report::ReportArgs),
     Diff(diff::DiffArgs),
+    Stats(stats::StatsArgs),
+    Compare(compare::CompareArgs),
+    Explain(explain::ExplainArgs),
+    Verify(verify::VerifyArgs),
+    Export(export::ExportArgs),
     Train(train::TrainArgs),
     Sample(sample::SampleArgs),
     Checkpoint(checkpoint::CheckpointArgs),
@@ -67,6 +77,11 @@ pub fn main() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Diff(args) => diff::run(args),
+        Command::Stats(args) => stats::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Train(args) => train::run(&args),
         Command::Sample(args) => sample::run(&args),
         Command::Checkpoint(args) => checkpoint::run(&args),

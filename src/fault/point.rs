@@ -29,7 +29,7 @@ pub enum FileKind {
     Failure,
     /// A table.
     Table,
-    /// report.html.
+    /// report.html, and the plots as files.
     Report,
     /// events/<controller>.jsonl.
     Events,
@@ -146,6 +146,7 @@ impl FileKind {
             "failure.json" => Failure,
             "final.safetensors" => Weights,
             "report.html" => Report,
+            _ if path.parent().is_some_and(|folder| folder.ends_with("plots")) => Report,
             name if name.starts_with("lease.") || name.ends_with(".beat") => Lock,
             name if name.starts_with("checkpoint-") => Checkpoint,
             name if name.starts_with("attempt-") || ends_in_an_id(name) => Folder,

@@ -1,8 +1,9 @@
 //! From the states of runs to configurations with their values.
 
+use super::confounding::Devices;
 use super::devices::Kinds;
 use super::metric::{test_value_of, value_of};
-use super::verdict::{Verdict, verdict};
+use super::verdict::{Verdict, verdict_on};
 use crate::plan::{Configuration, Metric, Plan};
 use crate::run::Ending;
 use crate::stats::Summary;
@@ -109,8 +110,18 @@ pub struct Analysis {
     pub warnings: Vec<String>,
 }
 
-/// Gathers the configurations' results and compares them.
+/// Gathers the configurations' results and compares them. Of an arm whose runs were made on other kinds of device than the baseline's there is no
+/// verdict, see [`Devices`].
 pub fn analyse(plan: &Plan, loaded: &Loaded) -> Analysis {
+    analyse_on(plan, loaded, &Devices::of(plan, loaded), false)
+}
+
+/// The same, with a verdict even where arm and kind of device coincide.
+pub fn analyse_forced(plan: &Plan, loaded: &Loaded) -> Analysis {
+    analyse_on(plan, loaded, &Devices::of(plan, loaded), true)
+}
+
+fn analyse_on(plan: &Plan, loaded: &Loaded, devices: &Devices, forced: bool) -> Analysis {
     let metric = plan.compare.metric;
     let gather = |configuration: &Configuration| {
         let seeds = configuration
@@ -120,7 +131,8 @@ pub fn analyse(plan: &Plan, loaded: &Loaded) -> Analysis {
         ConfigurationResults { seeds: seeds.collect() }
     };
     let configurations: Vec<_> = plan.configurations.iter().map(gather).collect();
-    let mut verdict = verdict(plan, &configurations);
+    let confounded = |arm: &str| devices.confounded(arm, &plan.compare.baseline).filter(|_| !forced);
+    let mut verdict = verdict_on(plan, &configurations, &confounded);
     verdict.notes.extend(Kinds::of(plan, loaded).notes(plan, &verdict));
     Analysis { configurations, verdict, strangers: loaded.strangers.clone(), warnings: loaded.warnings.clone() }
 }

@@ -20,6 +20,14 @@ const MOST_NAMES: usize = 5;
 /// The closing text of a sweep: a table of the configurations, best first, the best ones on the test split, the
 /// verdict, and what a reader should know beside it. At most 100 columns wide; escape codes only if `colour`.
 pub fn closing_text(plan: &Plan, analysis: &Analysis, dir: &Path, colour: bool) -> String {
+    let mut text = comparison_text(plan, analysis, colour);
+    paragraph(&mut text, &format!("Tables in {}: {}", dir.display(), TABLES.join(", ")), "  ");
+    paragraph(&mut text, &format!("Report for the browser: {}", dir.join("report.html").display()), "  ");
+    text
+}
+
+/// The same without the files' places.
+pub fn comparison_text(plan: &Plan, analysis: &Analysis, colour: bool) -> String {
     let mut text = String::new();
     let metric = metric_name(plan.compare.metric);
     let title = format!(
@@ -47,12 +55,11 @@ pub fn closing_text(plan: &Plan, analysis: &Analysis, dir: &Path, colour: bool) 
     if !analysis.strangers.is_empty() {
         paragraph(&mut text, &strangers(&analysis.strangers), "  ");
     }
-    paragraph(&mut text, &format!("Tables in {}: {}", dir.display(), TABLES.join(", ")), "  ");
-    paragraph(&mut text, &format!("Report for the browser: {}", dir.join("report.html").display()), "  ");
     text
 }
 
-fn paragraph(text: &mut String, words: &str, indent: &str) {
+/// Appends a text in lines of at most [`WIDTH`] characters, all but the first indented.
+pub(crate) fn paragraph(text: &mut String, words: &str, indent: &str) {
     for line in wrap(words, WIDTH, indent) {
         let _ = writeln!(text, "{line}");
     }

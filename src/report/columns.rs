@@ -1,4 +1,8 @@
 //! What all tables share: their columns and how values are written.
+//!
+//! Some readers of CSV tell a column's type from its first hundred rows. So that these tell it right, a number is never written in the form of another type: a
+//! column that holds numbers with a fraction, or that a row may lack, has only numbers with a point or an exponent, and `NaN` for an absent one. Whole
+//! numbers that no row lacks are written as such; an absent text is an empty cell.
 
 use crate::plan::{AxisValue, Plan};
 use crate::stats::Interval;
@@ -83,14 +87,42 @@ pub(super) fn header(plan: &Plan, rest: &[&str]) -> Vec<String> {
     arm.chain(axes).chain(rest.iter().map(|c| (*c).to_owned())).collect()
 }
 
-/// The first cells of a row: the arm, and a value or nothing for each of the plan's axes.
-pub(super) fn first_cells(plan: &Plan, arm: &str, values: &[AxisValue]) -> Vec<String> {
-    let value_of = |axis: &String| {
-        let value = values.iter().find(|v| v.axis == *axis);
-        value.map_or_else(String::new, |v| v.value.clone())
-    };
-    let arm = std::iter::once(arm.to_owned());
-    arm.chain(plan.axes.iter().map(value_of)).collect()
+/// How the values of the plan's axes are written.
+pub(super) struct AxisForms(Vec<AxisForm>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AxisForm {
+    /// As they are named: text, or whole numbers that every configuration has.
+    Named,
+    /// As numbers.
+    Number,
+}
+
+impl AxisForms {
+    /// The forms that the values of all configurations ask for.
+    pub(super) fn of(plan: &Plan) -> Self {
+        let form = |axis: &String| {
+            let value_of = |values: &[AxisValue]| values.iter().find(|v| v.axis == *axis).map(|v| v.value.clone());
+            let values: Vec<Option<String>> = plan.configurations.iter().map(|c| value_of(&c.axes)).collect();
+            let all_whole = values.iter().all(|v| v.as_ref().is_some_and(|text| text.parse::<i64>().is_ok()));
+            let all_numbers = values.iter().flatten().all(|text| text.parse::<f64>().is_ok());
+            if all_numbers && !all_whole { AxisForm::Number } else { AxisForm::Named }
+        };
+        Self(plan.axes.iter().map(form).collect())
+    }
+
+    /// The first cells of a row: the arm, and a value or its absence for each of the plan's axes.
+    pub(super) fn first_cells(&self, plan: &Plan, arm: &str, values: &[AxisValue]) -> Vec<String> {
+        let cell = |(axis, form): (&String, &AxisForm)| {
+            let text = values.iter().find(|v| v.axis == *axis).map(|v| v.value.as_str());
+            match form {
+                AxisForm::Named => text.unwrap_or_default().to_owned(),
+                AxisForm::Number => optional(text.and_then(|text| text.parse().ok())),
+            }
+        };
+        let arm = std::iter::once(arm.to_owned());
+        arm.chain(plan.axes.iter().zip(&self.0).map(cell)).collect()
+    }
 }
 
 /// A number in the shortest form that reads back as the same one. `NaN`, `inf` and `-inf` are what pandas and polars
@@ -99,9 +131,14 @@ pub(super) fn number(x: f64) -> String {
     format!("{x:?}")
 }
 
-/// A number, or nothing.
+/// A number, or `NaN` for an absent one.
 pub(super) fn optional(x: Option<f64>) -> String {
-    x.map(number).unwrap_or_default()
+    number(x.unwrap_or(f64::NAN))
+}
+
+/// A whole number that a row may lack.
+pub(super) fn optional_whole(x: Option<u64>) -> String {
+    optional(x.map(|x| x as f64))
 }
 
 /// An interval's two cells.

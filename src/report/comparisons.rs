@@ -1,7 +1,7 @@
 //! comparisons.csv: a row for each comparison with the baseline's best configuration.
 
 use super::analysis::Analysis;
-use super::columns::{Table, ends, first_cells, header, optional};
+use super::columns::{AxisForms, Table, ends, header, optional};
 use super::verdict::{Comparison, Split};
 use super::wording::label;
 use crate::plan::Plan;
@@ -29,6 +29,7 @@ const COLUMNS: [&str; 16] = [
 /// The table: the verdict's rows, then the exploratory ones, each in the plan's order.
 pub(super) fn comparisons_csv(plan: &Plan, analysis: &Analysis) -> Vec<u8> {
     let mut table = Table::new(header(plan, &COLUMNS));
+    let forms = AxisForms::of(plan);
     let verdict = &analysis.verdict;
     let Some(baseline) = verdict.baseline.map(|index| label(&plan.configurations[index])) else {
         return table.into_csv();
@@ -37,24 +38,28 @@ pub(super) fn comparisons_csv(plan: &Plan, analysis: &Analysis) -> Vec<u8> {
         Split::Test => "test",
         Split::Validation => "validation",
     };
+    let role = |comparison: &Comparison, role: &'static str| {
+        let arm = &plan.configurations[comparison.configuration].arm;
+        if verdict.confounded.iter().any(|(name, _)| name == arm) { "confounded" } else { role }
+    };
     for comparison in verdict.arms.iter().filter_map(|arm| arm.comparison.as_ref()) {
-        table.row(row(plan, &baseline, comparison, [split, "verdict"]));
+        table.row(row(plan, &forms, &baseline, comparison, [split, role(comparison, "verdict")]));
     }
     for comparison in &verdict.exploratory {
-        table.row(row(plan, &baseline, comparison, ["validation", "exploratory"]));
+        table.row(row(plan, &forms, &baseline, comparison, ["validation", role(comparison, "exploratory")]));
     }
     table.into_csv()
 }
 
-fn row(plan: &Plan, baseline: &str, comparison: &Comparison, last: [&str; 2]) -> Vec<String> {
+fn row(plan: &Plan, forms: &AxisForms, baseline: &str, comparison: &Comparison, last: [&str; 2]) -> Vec<String> {
     let configuration = &plan.configurations[comparison.configuration];
-    let mut row = first_cells(plan, &configuration.arm, &configuration.axes);
+    let mut row = forms.first_cells(plan, &configuration.arm, &configuration.axes);
     let paired = comparison.paired.as_ref();
     let unpaired: Vec<String> = comparison.unpaired.iter().map(u64::to_string).collect();
     row.extend([
         baseline.to_owned(),
         paired.map_or(0, |p| p.n).to_string(),
-        unpaired.join(" "),
+        format!("[{}]", unpaired.join(" ")),
         optional(paired.map(|p| p.mean_diff)),
     ]);
     row.extend(ends(paired.and_then(|p| p.ci95)));

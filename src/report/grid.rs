@@ -10,20 +10,20 @@ const LEAST: usize = 16;
 
 /// Which side a column's text keeps to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Align {
+pub(crate) enum Align {
     Left,
     Right,
 }
 
 /// Rows of cells. The first column takes what the others leave of [`WIDTH`], and wraps.
-pub(super) struct Grid {
+pub(crate) struct Grid {
     align: Vec<Align>,
     rows: Vec<Vec<String>>,
 }
 
 impl Grid {
     /// A grid with a header.
-    pub(super) fn new(header: &[(&str, Align)]) -> Self {
+    pub(crate) fn new(header: &[(&str, Align)]) -> Self {
         Self {
             align: header.iter().map(|(_, align)| *align).collect(),
             rows: vec![header.iter().map(|(name, _)| (*name).to_owned()).collect()],
@@ -31,13 +31,13 @@ impl Grid {
     }
 
     /// Appends a row of as many cells as the header has.
-    pub(super) fn row(&mut self, cells: Vec<String>) {
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.align.len());
         self.rows.push(cells);
     }
 
     /// The text, each line ended, with no blanks before line ends.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let width_of = |column: usize| self.rows.iter().map(|row| chars(&row[column])).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.align.len()).map(width_of).collect();
         let others: usize = widths[1..].iter().map(|width| width + GAP).sum();

@@ -1,6 +1,6 @@
 //! comparison.csv: a row for each run.
 
-use super::columns::{Table, first_cells, header, number, optional};
+use super::columns::{AxisForms, Table, header, number, optional, optional_whole};
 use crate::plan::{Plan, PlannedRun};
 use crate::run::{Best, Ending};
 use crate::settings::Precision;
@@ -35,8 +35,9 @@ const COLUMNS: [&str; 22] = [
 /// The table, in the plan's order.
 pub(super) fn comparison_csv(plan: &Plan, loaded: &Loaded) -> Vec<u8> {
     let mut table = Table::new(header(plan, &COLUMNS));
+    let forms = AxisForms::of(plan);
     for (run, state) in plan.runs.iter().zip(&loaded.states) {
-        let mut row = first_cells(plan, &run.arm, &run.axes);
+        let mut row = forms.first_cells(plan, &run.arm, &run.axes);
         row.extend(cells(run, state));
         table.row(row);
     }
@@ -55,21 +56,13 @@ fn cells(run: &PlannedRun, state: &RunState) -> Vec<String> {
     let mut cells = vec![run.seed.to_string(), status.to_owned()];
     match result {
         Some(result) => cells.extend(values(result)),
-        None => cells.extend(<[String; 11]>::default()),
+        None => cells.extend(std::array::from_fn::<String, 11, _>(|_| optional(None))),
     }
     cells.extend([precision(run.settings.precision).to_owned(), run.id.to_string()]);
     cells.extend(match (result, state) {
         (Some(result), _) => execution(result),
-        (None, RunState::Failed { attempt, .. }) => [
-            String::new(),
-            String::new(),
-            attempt.to_string(),
-            String::new(),
-            String::new(),
-            String::new(),
-            String::new(),
-        ],
-        (None, _) => <[String; 7]>::default(),
+        (None, RunState::Failed { attempt, .. }) => no_execution(Some(*attempt)),
+        (None, _) => no_execution(None),
     });
     cells
 }
@@ -82,9 +75,9 @@ fn values(result: &StoredResult) -> [String; 11] {
         Ending::Diverged { step, .. } => (None, Some(step)),
     };
     let value = |best: Option<Best>| optional(best.map(|b| b.value));
-    let step = |best: Option<Best>| best.map(|b| b.step.to_string()).unwrap_or_default();
+    let step = |best: Option<Best>| optional_whole(best.map(|b| b.step));
     [
-        outcome.steps.to_string(),
+        optional_whole(Some(outcome.steps)),
         optional(finals.map(|f| f.train_bpb)),
         optional(finals.map(|f| f.val_bpb)),
         optional(finals.map(|f| f.val_acc)),
@@ -94,7 +87,7 @@ fn values(result: &StoredResult) -> [String; 11] {
         step(outcome.best_val_acc),
         optional(finals.and_then(|f| f.test_bpb)),
         optional(finals.and_then(|f| f.test_acc)),
-        diverged.map(|step| step.to_string()).unwrap_or_default(),
+        optional_whole(diverged),
     ]
 }
 
@@ -104,12 +97,19 @@ fn execution(result: &StoredResult) -> [String; 7] {
     [
         number(result.outcome.wall_sec),
         number(result.outcome.tok_per_sec),
-        execution.attempts.to_string(),
+        optional_whole(Some(u64::from(execution.attempts))),
         execution.die.clone(),
         execution.host.clone(),
         execution.started.clone(),
         execution.ended.clone(),
     ]
+}
+
+/// The volatile columns of a run without a result.
+fn no_execution(attempts: Option<u32>) -> [String; 7] {
+    let [wall_sec, tok_per_sec] = [optional(None), optional(None)];
+    let attempts = optional_whole(attempts.map(u64::from));
+    [wall_sec, tok_per_sec, attempts, String::new(), String::new(), String::new(), String::new()]
 }
 
 fn precision(precision: Precision) -> &'static str {

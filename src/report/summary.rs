@@ -1,7 +1,7 @@
 //! summary.csv: a row for each configuration.
 
 use super::analysis::{Analysis, ConfigurationResults};
-use super::columns::{Table, ends, first_cells, header, optional};
+use super::columns::{AxisForms, Table, ends, header, optional};
 use super::metric::metric_name;
 use crate::plan::Plan;
 
@@ -28,8 +28,9 @@ const COLUMNS: [&str; 16] = [
 /// The table, in the plan's order.
 pub(super) fn summary_csv(plan: &Plan, analysis: &Analysis) -> Vec<u8> {
     let mut table = Table::new(header(plan, &COLUMNS));
+    let forms = AxisForms::of(plan);
     for (configuration, results) in plan.configurations.iter().zip(&analysis.configurations) {
-        let mut row = first_cells(plan, &configuration.arm, &configuration.axes);
+        let mut row = forms.first_cells(plan, &configuration.arm, &configuration.axes);
         row.extend(cells(results, metric_name(plan.compare.metric)));
         table.row(row);
     }

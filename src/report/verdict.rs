@@ -36,6 +36,8 @@ pub enum Finding {
     NoCommonSeed,
     /// No run of the arm finished.
     NothingFinished,
+    /// The arm's runs were made on other kinds of device than the baseline's, whose arithmetic differs.
+    Confounded,
 }
 
 /// A configuration compared with the baseline's best one.
@@ -77,6 +79,8 @@ pub struct Verdict {
     pub arms: Vec<ArmVerdict>,
     /// Every other configuration against the baseline's best, on validation.
     pub exploratory: Vec<Comparison>,
+    /// Arms that cannot be told from the devices that made their runs, each with why.
+    pub confounded: Vec<(String, String)>,
     /// All of it in plain words.
     pub sentence: String,
     /// What a reader should know beside it.
@@ -85,6 +89,15 @@ pub struct Verdict {
 
 /// Forms the verdict. `results` are those of the plan's configurations, in its order.
 pub fn verdict(plan: &Plan, results: &[ConfigurationResults]) -> Verdict {
+    verdict_on(plan, results, &|_| None)
+}
+
+/// The same; of an arm that `confounded` gives a reason for there is none.
+pub(super) fn verdict_on(
+    plan: &Plan,
+    results: &[ConfigurationResults],
+    confounded: &dyn Fn(&str) -> Option<String>,
+) -> Verdict {
     let arms = arms_of(plan);
     let best_of = |arm: &str| best_configuration(plan, results, arm);
     let best: Vec<(String, usize)> = arms.iter().filter_map(|arm| Some((arm.clone(), best_of(arm)?))).collect();
@@ -97,10 +110,17 @@ pub fn verdict(plan: &Plan, results: &[ConfigurationResults]) -> Verdict {
         baseline,
         arms: judge_arms(plan, results, others, baseline, split),
         exploratory: explore(plan, results, baseline),
+        confounded: Vec::new(),
         best,
         sentence: String::new(),
         notes: Vec::new(),
     };
+    for arm in verdict.arms.iter_mut().filter(|arm| arm.comparison.is_some()) {
+        if let Some(why) = confounded(&arm.arm) {
+            arm.finding = Finding::Confounded;
+            verdict.confounded.push((arm.arm.clone(), why));
+        }
+    }
     verdict.sentence = wording::sentence(plan, results, &verdict);
     verdict.notes = wording::notes(plan, results, &verdict);
     verdict

@@ -33,7 +33,7 @@ fn in_brackets(configuration: &Configuration) -> String {
 }
 
 /// A p value: four digits after the point, or `<0.0001`.
-pub(super) fn p_text(p: f64) -> String {
+pub(crate) fn p_text(p: f64) -> String {
     if p < 1e-4 { "<0.0001".to_owned() } else { format!("{p:.4}") }
 }
 
@@ -87,6 +87,9 @@ fn arm_sentence(
         let runs = tally_of_arm(plan, results, &arm.arm);
         return format!("No verdict on `{}`: no run of it has finished{}.", arm.arm, runs.brackets());
     };
+    if let Some((_, why)) = verdict.confounded.iter().find(|(name, _)| *name == arm.arm) {
+        return format!("No verdict on `{}`: {why} (`diesweep compare --force` compares all the same).", arm.arm);
+    }
     let this = in_brackets(&plan.configurations[comparison.configuration]);
     let Some(paired) = &comparison.paired else {
         return format!("No verdict on {this} against {base}: no seed has finished on both sides.");

@@ -75,8 +75,8 @@ pub struct Paired {
     pub sign_flip_p: f64,
     /// See [`wilcoxon_p`].
     pub wilcoxon_p: f64,
-    /// Two-sided p of the paired t test (Student 1908); absent for one pair and where all differences are equal,
-    /// since there is then no spread to measure by.
+    /// Two-sided p of the paired t test (Student 1908); absent for one pair and where all differences are equal
+    /// but for the rounding of their decimals, since there is then no spread to measure by.
     pub t_p: Option<f64>,
     /// Cohen's d_z: mean difference over the differences' standard deviation (Cohen 1988); absent as `t_p` is.
     pub cohen_dz: Option<f64>,
@@ -93,7 +93,7 @@ impl Paired {
         let degrees = u32::try_from(n - 1).ok()?;
         let sd = standard_deviation(&differences, mean_diff);
         let sem = sd.map(|sd| sd / (n as f64).sqrt());
-        let spread = sd.filter(|sd| *sd > 0.0);
+        let spread = sd.filter(|sd| *sd > resolution(pairs));
         let baseline: Vec<f64> = pairs.iter().map(|p| p.0).collect();
         let other: Vec<f64> = pairs.iter().map(|p| p.1).collect();
         Some(Self {
@@ -164,6 +164,10 @@ mod tests {
         assert_eq!((paired.t_p, paired.cohen_dz, paired.bca), (None, None, None));
         assert_eq!(paired.ci95, Some(Interval { lo: -0.5, hi: -0.5 }));
         assert_eq!(paired.sign_flip_p, 0.03125);
+        // 0.1 five times over, though not in bits.
+        let pairs = [(2.2, 2.3), (1.2, 1.3), (3.2, 3.3), (1.0, 1.1), (0.7, 0.8)];
+        let paired = Paired::of(&pairs, Better::Lower).unwrap();
+        assert_eq!((paired.t_p, paired.cohen_dz), (None, None));
     }
 
     #[test]

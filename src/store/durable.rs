@@ -155,6 +155,17 @@ pub(crate) struct NewFile {
     file: BufWriter<Written>,
 }
 
+/// For writers of formats, which take any file.
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
 /// A file whose writes pass their point.
 struct Written {
     file: File,

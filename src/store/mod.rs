@@ -52,7 +52,7 @@ pub use view::View;
 
 pub(crate) use durable::{NewFile, remove_if_there, replace, sync};
 pub(crate) use error::Context;
-pub(crate) use log::rows_of;
+pub(crate) use log::{rows_of, same_but_for_timing};
 
 #[cfg(test)]
 mod tests;

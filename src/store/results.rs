@@ -104,11 +104,6 @@ impl Results {
         self.keep_checkpoints
     }
 
-    /// Writes a table in place of the one that may be there.
-    pub(crate) fn write_table(&self, name: &str, csv: &[u8]) -> Result<(), StoreError> {
-        durable::replace(&self.layout().table(name), csv)
-    }
-
     /// Finds out whether the folder has room for so many bytes.
     ///
     /// # Errors

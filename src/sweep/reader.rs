@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+pub(super) use crate::near::nearest;
 use crate::plan::{Fault, Span};
 
 /// A key with its place.
@@ -163,14 +164,6 @@ pub(super) fn suggest(fault: Fault, name: &str, known: &[&str]) -> Fault {
         Some(near) => fault.help(format!("did you mean `{near}`?")),
         None => fault.help(format!("known are {}", known.join(", "))),
     }
-}
-
-/// The known word that the name is a slip of, if any.
-pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    let slips = |word: &&&str| strsim::damerau_levenshtein(&name.to_lowercase(), &word.to_lowercase());
-    let best = known.iter().min_by_key(slips)?;
-    let allowed = (name.chars().count().max(best.chars().count()) / 3).max(1);
-    (slips(&best) <= allowed && !name.is_empty()).then_some(*best)
 }
 
 #[cfg(test)]

@@ -11,10 +11,11 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::TortureError;
+use super::disk::SmallDisk;
 use super::listen::{News, read_events};
 use super::process::{Held, all_of};
 use super::schedule::{Deed, Fault, Told, Trigger, Whom};
-use super::sweep::Sweep;
+use super::sweep::{Patience, Sweep};
 use crate::fault::{Answer, Moment, Point};
 
 /// A call in which nothing happens for so long will not end.
@@ -30,6 +31,10 @@ pub(super) struct Place<'a> {
     /// Where processes ask.
     pub(super) socket: &'a Path,
     pub(super) news: (&'a Sender<News>, &'a Receiver<News>),
+    /// The disk under `results`, if it is a small one.
+    pub(super) disk: Option<&'a SmallDisk>,
+    /// How patient its controllers are.
+    pub(super) patience: Patience,
     /// Standard errors go to `<log>.<controller>.txt`.
     pub(super) log: PathBuf,
 }
@@ -56,14 +61,14 @@ pub(super) fn run(place: &Place<'_>, faults: &[Fault]) -> Result<Outcome, Tortur
         told: HashMap::new(),
         controllers: Vec::new(),
         workers: Vec::new(),
-        stopped: Vec::new(),
+        undone: Vec::new(),
         outcome: Outcome::default(),
     };
     driver.start_controller()?;
     while driver.controllers.iter().any(|controller| controller.exit.is_none()) {
-        match place.news.1.recv_timeout(driver.wake_stopped()) {
+        match place.news.1.recv_timeout(driver.undo_due()) {
             Ok(news) => driver.take(news)?,
-            Err(RecvTimeoutError::Timeout) if driver.stopped.is_empty() => {
+            Err(RecvTimeoutError::Timeout) if driver.undone.is_empty() => {
                 driver.outcome.troubles.push(format!("nothing happened for {PATIENCE:?}: the call does not end"));
                 break;
             }
@@ -78,6 +83,14 @@ struct Controller {
     exit: Option<ExitStatus>,
 }
 
+/// The other half of a deed.
+enum Undo {
+    /// A stopped process goes on.
+    GoOn(Held),
+    /// The disk has room again.
+    Free,
+}
+
 struct Driver<'a> {
     place: &'a Place<'a>,
     /// Those that have not struck.
@@ -87,8 +100,8 @@ struct Driver<'a> {
     controllers: Vec<Controller>,
     /// Workers that were ready.
     workers: Vec<u32>,
-    /// Stopped processes, and when they go on.
-    stopped: Vec<(Instant, Held)>,
+    /// What is undone when its time has come.
+    undone: Vec<(Instant, Undo)>,
     outcome: Outcome,
 }
 
@@ -100,7 +113,7 @@ impl Driver<'_> {
         log.push(format!(".{number}.txt"));
         let log = PathBuf::from(log);
         let errors = File::create(&log).map_err(|error| TortureError::io("create", &log, error))?;
-        let mut command = place.sweep.command(place.results);
+        let mut command = place.sweep.command(place.results, place.patience);
         command.env(crate::fault::VARIABLE, place.socket).stdout(Stdio::piped()).stderr(errors);
         let mut child = command.spawn().map_err(TortureError::Start)?;
         if let Some(output) = child.stdout.take() {
@@ -111,14 +124,25 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Lets those go on whose time has come; how long to wait for the next.
-    fn wake_stopped(&mut self) -> Duration {
+    /// Undoes what is due; how long to wait for the next.
+    fn undo_due(&mut self) -> Duration {
         let now = Instant::now();
-        for (_, held) in self.stopped.extract_if(.., |(until, _)| *until <= now) {
-            held.signal(Signal::CONT);
-        }
-        let next = self.stopped.iter().map(|(until, _)| until.saturating_duration_since(now)).min();
+        let due: Vec<_> = self.undone.extract_if(.., |(until, _)| *until <= now).collect();
+        due.into_iter().for_each(|(_, undo)| self.undo(&undo));
+        let next = self.undone.iter().map(|(until, _)| until.saturating_duration_since(now)).min();
         next.unwrap_or(PATIENCE)
+    }
+
+    fn undo(&self, undo: &Undo) {
+        match (undo, self.place.disk) {
+            (Undo::GoOn(held), _) => held.signal(Signal::CONT),
+            (Undo::Free, Some(disk)) => disk.free(),
+            (Undo::Free, None) => {}
+        }
+    }
+
+    fn undo_in(&mut self, ms: u32, undo: Undo) {
+        self.undone.push((Instant::now() + Duration::from_millis(u64::from(ms)), undo));
     }
 
     fn take(&mut self, news: News) -> Result<(), TortureError> {
@@ -180,12 +204,20 @@ impl Driver<'_> {
                     true
                 }
                 Deed::Join => self.start_controller().map(|()| true)?,
+                Deed::Fill(ms) => match self.place.disk {
+                    Some(disk) => {
+                        disk.fill().map_err(|error| TortureError::io("fill", self.place.results, error))?;
+                        self.undo_in(ms, Undo::Free);
+                        true
+                    }
+                    None => false,
+                },
                 Deed::Kill(whom) => self.signal(whom, passing, Signal::KILL),
                 Deed::Terminate(whom) => self.signal(whom, passing, Signal::TERM),
                 Deed::Stop(whom, ms) => match self.hold(whom, passing) {
                     Some(held) => {
                         held.signal(Signal::STOP);
-                        self.stopped.push((Instant::now() + Duration::from_millis(u64::from(ms)), held));
+                        self.undo_in(ms, Undo::GoOn(held));
                         true
                     }
                     None => false,
@@ -227,8 +259,8 @@ impl Driver<'_> {
 
     /// All controllers have ended, or will not: nothing may be left of them.
     fn end(mut self) -> Outcome {
-        for (_, held) in self.stopped.drain(..) {
-            held.signal(Signal::CONT);
+        for (_, undo) in std::mem::take(&mut self.undone) {
+            self.undo(&undo);
         }
         let deadline = Instant::now() + GONE;
         let hopeless = self.controllers.iter().any(|controller| controller.exit.is_none());

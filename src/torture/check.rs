@@ -105,7 +105,8 @@ fn is_allowed(exit: ExitStatus) -> bool {
 
 /// Files that no ended sweep has.
 fn is_left_over(name: &str) -> bool {
-    name.ends_with(".tmp") || name.starts_with("checkpoint-") || name.starts_with("lease.") || name.ends_with(".beat")
+    let starts = ["checkpoint-", "lease."];
+    name.ends_with(".tmp") || name.ends_with(".beat") || starts.iter().any(|start| name.starts_with(start))
 }
 
 /// All files below a folder.

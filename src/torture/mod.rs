@@ -9,6 +9,7 @@
 mod call;
 mod check;
 mod damage;
+mod disk;
 mod draw;
 mod listen;
 mod process;
@@ -27,7 +28,7 @@ pub use suffer::Suffered;
 
 use crate::fault::Point;
 use suffer::suffer;
-use sweep::Sweep;
+use sweep::{Patience, Sweep};
 
 /// The harness itself could not work.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +55,17 @@ impl TortureError {
     fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { action, path: path.to_owned(), source }
     }
+}
+
+/// Has this program run where it may mount small disks, and gives its exit status; `None` if it is there already, or the system
+/// does not permit it.
+pub fn elsewhere() -> Option<i32> {
+    disk::in_own_mounts()
+}
+
+/// Whether small disks can be had.
+pub fn has_small_disks() -> bool {
+    disk::is_permitted()
 }
 
 /// What to do.
@@ -116,7 +128,7 @@ impl Torture {
 
     fn undisturbed(&self, sweep: &Sweep) -> Result<PathBuf, TortureError> {
         let results = self.folder.join("undisturbed");
-        let output = sweep.command(&results).output().map_err(TortureError::Start)?;
+        let output = sweep.command(&results, Patience::Usual).output().map_err(TortureError::Start)?;
         if !output.status.success() {
             let errors = String::from_utf8_lossy(&output.stderr);
             return Err(TortureError::Undisturbed(format!("{}; {}", output.status, errors.trim_end())));

@@ -11,6 +11,8 @@ use crate::fault::{Answer, FileKind, Moment, Point};
 pub struct Schedule {
     /// Its number.
     pub number: u32,
+    /// Whether the results lie on a small disk of their own.
+    pub small_disk: bool,
     /// The disturbed calls.
     pub calls: Vec<Call>,
 }
@@ -81,6 +83,8 @@ pub enum Deed {
     Terminate(Whom),
     /// Another controller is started on the folder.
     Join,
+    /// The small disk is full for so many milliseconds.
+    Fill(u32),
     /// The process at the point gets this answer. After `half`, it is killed.
     Answer(Answer),
 }
@@ -113,6 +117,16 @@ pub enum Damage {
     CutEvents(u32, u32),
     /// A half-written temporary file is left beside an attempt's files.
     Stray(u32),
+}
+
+/// A worker that is stopped for more milliseconds is taken for hung.
+pub(super) const HANG_MS: u32 = 3000;
+
+impl Call {
+    /// Whether a worker is stopped for so long that it shall be taken for hung.
+    pub(super) fn hangs(&self) -> bool {
+        self.faults.iter().any(|fault| matches!(fault.deed, Deed::Stop(Whom::Worker(_), ms) if ms > HANG_MS))
+    }
 }
 
 /// A point and what happens there.
@@ -185,7 +199,19 @@ impl Schedule {
             calls.push(rough_call(&mut draw));
         }
         calls.push(closing_call(closing, &mut draw));
-        Self { number, calls }
+        let small_disk = number % 8 == 5;
+        if small_disk {
+            // Shorter than a sweep waits for room, and longer.
+            let fill = Deed::Fill(if draw.one_in(2) { 300 } else { 2000 });
+            calls[0].faults.push(Fault { trigger: Trigger::Told(Told::Logged, 1 + draw.below(24)), deed: fill });
+        }
+        if number % 16 == 3 {
+            // Longer than a worker may be silent.
+            let hang = Deed::Stop(Whom::Worker(draw.below(2)), HANG_MS + 1500);
+            let last = calls.len() - 1;
+            calls[last].faults.push(Fault { trigger: Trigger::Told(Told::Logged, 1 + draw.below(8)), deed: hang });
+        }
+        Self { number, small_disk, calls }
     }
 }
 
@@ -282,6 +308,9 @@ fn damage(draw: &mut Draw) -> Vec<Damage> {
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.small_disk {
+            writeln!(f, "on a small disk")?;
+        }
         for (i, call) in self.calls.iter().enumerate() {
             writeln!(f, "call {}", i + 1)?;
             for fault in &call.faults {
@@ -305,6 +334,7 @@ impl fmt::Display for Fault {
             Deed::Kill(whom) => write!(f, "kill {whom}"),
             Deed::Stop(whom, ms) => write!(f, "stop {whom} for {ms} ms"),
             Deed::Terminate(whom) => write!(f, "terminate {whom}"),
+            Deed::Fill(ms) => write!(f, "fill the disk for {ms} ms"),
             Deed::Join => f.write_str("start another controller"),
             Deed::Answer(answer) => write!(f, "{answer}"),
         }
@@ -365,6 +395,7 @@ mod tests {
         let point = Point { file: FileKind::Result, moment: Moment::Flush };
         let schedule = Schedule {
             number: 3,
+            small_disk: true,
             calls: vec![Call {
                 faults: vec![
                     fault(Trigger::Passed(point, 2), Deed::Answer(Answer::Full)),
@@ -373,7 +404,7 @@ mod tests {
                 damage: vec![Damage::TornLog(4)],
             }],
         };
-        let text = "call 1\n  result.flush number 2: full\n  event logged number 5: stop worker 1 for 60 ms\n  \
+        let text = "on a small disk\ncall 1\n  result.flush number 2: full\n  event logged number 5: stop worker 1 for 60 ms\n  \
             after it: TornLog(4)\ncall 2, undisturbed\n";
         assert_eq!(schedule.to_string(), text);
     }

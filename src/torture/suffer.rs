@@ -9,9 +9,10 @@ use crossbeam_channel::unbounded;
 use super::call::{self, Place};
 use super::check::{History, digests};
 use super::damage::inflict;
+use super::disk::{SmallDisk, is_permitted};
 use super::listen::Listener;
-use super::schedule::{Fault, Schedule};
-use super::sweep::Sweep;
+use super::schedule::{Call, Fault, Schedule};
+use super::sweep::{Patience, Sweep};
 use super::{Torture, TortureError};
 
 /// A schedule that was gone through.
@@ -37,39 +38,57 @@ pub(super) fn suffer(
     schedule: Schedule,
 ) -> Result<Suffered, TortureError> {
     let folder = torture.folder.join(format!("schedule-{}", schedule.number));
-    fs::create_dir(&folder).map_err(|error| TortureError::io("create", &folder, error))?;
-    let results = Sweep::folder_in(&folder);
+    let root = folder.join("results");
+    fs::create_dir_all(&root).map_err(|error| TortureError::io("create", &root, error))?;
+    let disk = if schedule.small_disk && is_permitted() {
+        Some(SmallDisk::mount(&root).map_err(|error| TortureError::io("mount a small disk at", &root, error))?)
+    } else {
+        None
+    };
+    let results = Sweep::folder_in(&root);
+    let calls = schedule.calls.clone();
     let mut suffered = Suffered { schedule, struck: Vec::new(), calls: 0, wrong: Vec::new(), folder };
+    let stage = Stage { sweep, root: &root, disk: disk.as_ref() };
     let mut history = History::new(&results);
-    // Two more that nothing disturbs: one ends the sweep, one finds nothing to do.
-    let calls = suffered.schedule.calls.clone();
     for call in &calls {
-        suffered.call(sweep, &call.faults, &mut history)?;
+        suffered.call(&stage, Some(call), &mut history)?;
         for damage in &call.damage {
             inflict(&results, *damage).map_err(|error| TortureError::io("damage", &results, error))?;
         }
     }
-    suffered.call(sweep, &[], &mut history)?;
+    // Two more that nothing disturbs: one ends the sweep, one finds nothing to do.
+    suffered.call(&stage, None, &mut history)?;
     suffered.wrong.extend(history.close(undisturbed));
     let before = digests(&results);
-    suffered.call(sweep, &[], &mut history)?;
+    suffered.call(&stage, None, &mut history)?;
     let after = digests(&results);
     for path in before.keys().chain(after.keys().filter(|path| !before.contains_key(*path))) {
         if before.get(path) != after.get(path) {
             suffered.wrong.push(format!("a call with nothing to do changed {}", path.display()));
         }
     }
-    if suffered.wrong.is_empty() && !torture.keep {
+    let keep = torture.keep || !suffered.wrong.is_empty();
+    if let Some(disk) = disk.filter(|_| keep) {
+        disk.keep().map_err(|error| TortureError::io("copy", &root, error))?;
+    }
+    if !keep {
         let removed = fs::remove_dir_all(&suffered.folder);
         removed.map_err(|error| TortureError::io("remove", &suffered.folder, error))?;
     }
     Ok(suffered)
 }
 
+/// What the calls of a schedule have in common.
+struct Stage<'a> {
+    sweep: &'a Sweep,
+    /// `--results`.
+    root: &'a Path,
+    disk: Option<&'a SmallDisk>,
+}
+
 impl Suffered {
-    /// Calls; without faults, the call must end with status 0.
-    fn call(&mut self, sweep: &Sweep, faults: &[Fault], history: &mut History) -> Result<(), TortureError> {
-        let must_end = faults.is_empty();
+    /// Calls; where nothing disturbs it, the call must end with status 0.
+    fn call(&mut self, stage: &Stage<'_>, call: Option<&Call>, history: &mut History) -> Result<(), TortureError> {
         self.calls += 1;
         let number = self.calls;
         let (sender, receiver) = unbounded();
@@ -78,15 +97,21 @@ impl Suffered {
         let listener =
             Listener::start(&socket, sender.clone()).map_err(|error| TortureError::io("listen at", &socket, error))?;
         let place = Place {
-            sweep,
-            results: &self.folder,
+            sweep: stage.sweep,
+            results: stage.root,
             socket: &listener.path,
             news: (&sender, &receiver),
+            disk: stage.disk,
+            patience: match call {
+                None => Patience::Usual,
+                Some(call) if call.hangs() => Patience::Little,
+                Some(_) => Patience::Short,
+            },
             log: self.folder.join(format!("call-{number}")),
         };
-        let outcome = call::run(&place, faults)?;
+        let outcome = call::run(&place, call.map_or(&[], |call| &call.faults))?;
         let mut wrong = history.take(&outcome);
-        if must_end && !outcome.exits.iter().all(ExitStatus::success) {
+        if call.is_none() && !outcome.exits.iter().all(ExitStatus::success) {
             wrong.push(format!("nothing disturbed it, and it ended with {:?}", outcome.exits));
         }
         self.wrong.extend(wrong.into_iter().map(|what| format!("call {number}: {what}")));

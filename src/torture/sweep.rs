@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::TortureError;
+use super::schedule::HANG_MS;
 
 /// Runs of the sweep.
 pub(super) const RUNS: usize = 8;
@@ -43,6 +44,17 @@ baseline = "adamw"
 metric = "val_bpb"
 "#;
 
+/// How long the controllers of a call wait for what does not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// As a user's.
+    Usual,
+    /// A second for leases and for a full disk.
+    Short,
+    /// The same, and [`HANG_MS`] for silent workers.
+    Little,
+}
+
 /// The sweep file and its corpus, in a folder.
 #[derive(Debug)]
 pub(super) struct Sweep {
@@ -61,9 +73,15 @@ impl Sweep {
     }
 
     /// The command that trains it, with its events on standard output.
-    pub(super) fn command(&self, results: &Path) -> Command {
+    pub(super) fn command(&self, results: &Path, patience: Patience) -> Command {
         let mut command = Command::new("/proc/self/exe");
-        command.args(["run", "sweep.toml", "--backend", "cpu", "--dies", "2", "--json", "--stop-grace", "5s"]);
+        command.args(["run", "sweep.toml", "--backend", "cpu", "--dies", "2", "--json"]);
+        if patience != Patience::Usual {
+            command.args(["--stop-grace", "5s", "--disk-wait", "1s"]);
+        }
+        if patience == Patience::Little {
+            command.args(["--beat-limit", &format!("{HANG_MS}ms")]);
+        }
         command.arg("--results").arg(results).current_dir(&self.folder).stdin(Stdio::null());
         command
     }

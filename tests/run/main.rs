@@ -5,6 +5,7 @@
 
 mod faults;
 mod harness;
+mod inspect;
 mod lanes;
 mod output;
 mod resume;

@@ -134,7 +134,7 @@ fn from_results(plan: &Plan, loaded: &Loaded) -> Option<Controller> {
 ///
 /// Dates become days by Howard Hinnant's `days_from_civil`
 /// (<https://howardhinnant.github.io/date_algorithms.html>).
-fn milliseconds(stamp: &str) -> Option<i64> {
+pub(in crate::report) fn milliseconds(stamp: &str) -> Option<i64> {
     let (date, time) = stamp.strip_suffix('Z')?.split_once('T')?;
     let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
     let (year, month, day) = (date.next()??, date.next()??, date.next()??);

@@ -26,6 +26,8 @@ mod troubles;
 #[cfg(test)]
 pub(super) mod tests;
 
+pub(super) use events::milliseconds;
+
 use std::fs;
 
 pub use page::Running;

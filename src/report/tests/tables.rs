@@ -49,15 +49,15 @@ fn comparison_csv() {
         table(&results, "comparison.csv"),
         "arm,lr,seed,status,steps,final_train_bpb,final_val_bpb,final_val_acc,best_val_bpb,best_val_bpb_step,best_val_acc,\
          best_val_acc_step,test_bpb,test_acc,diverged_step,precision,run_id,wall_sec,tok_per_sec,attempts,die,host,started,ended\n\
-         adamw,,1,finished,100,2.15,2.25,0.25,2.24,50,0.26,99,2.5,0.25,,fp32,000000a000000001,1.5,4266.666,1,0,host,\
+         adamw,NaN,1,finished,100.0,2.15,2.25,0.25,2.24,50.0,0.26,99.0,2.5,0.25,NaN,fp32,000000a000000001,1.5,4266.666,1.0,0,host,\
          2026-11-30T19:00:00Z,2026-11-30T19:00:02Z\n\
-         sr4,0.01,1,diverged,17,,,,,,,,,,17,fp32,000000a100000001,1.5,4266.666,1,0,host,2026-11-30T19:00:00Z,2026-11-30T19:00:02Z\n\
-         adamw,,2,finished,100,2.65,2.75,0.25,2.74,50,0.26,99,3.0,0.25,,fp32,000000a000000002,1.5,4266.666,1,0,host,\
+         sr4,0.01,1,diverged,17.0,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN,17.0,fp32,000000a100000001,1.5,4266.666,1.0,0,host,2026-11-30T19:00:00Z,2026-11-30T19:00:02Z\n\
+         adamw,NaN,2,finished,100.0,2.65,2.75,0.25,2.74,50.0,0.26,99.0,3.0,0.25,NaN,fp32,000000a000000002,1.5,4266.666,1.0,0,host,\
          2026-11-30T19:00:00Z,2026-11-30T19:00:02Z\n\
-         sr4,0.01,2,failed,,,,,,,,,,,,fp32,000000a100000002,,,1,,,,\n\
-         adamw,,3,finished,100,1.9,2.0,0.25,1.99,50,0.26,99,2.0,0.25,,fp32,000000a000000003,1.5,4266.666,1,0,host,\
+         sr4,0.01,2,failed,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN,fp32,000000a100000002,NaN,NaN,1.0,,,,\n\
+         adamw,NaN,3,finished,100.0,1.9,2.0,0.25,1.99,50.0,0.26,99.0,2.0,0.25,NaN,fp32,000000a000000003,1.5,4266.666,1.0,0,host,\
          2026-11-30T19:00:00Z,2026-11-30T19:00:02Z\n\
-         sr4,0.01,3,unfinished,,,,,,,,,,,,fp32,000000a100000003,,,,,,,\n"
+         sr4,0.01,3,unfinished,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN,fp32,000000a100000003,NaN,NaN,NaN,,,,\n"
     );
 }
 
@@ -74,7 +74,7 @@ fn summary_csv_counts_what_is_in_no_mean() {
     );
     // mean 7/3, sd sqrt(7/48), t(2) = 4.302652729749462
     let cells: Vec<&str> = lines[1].split(',').collect();
-    assert_eq!(cells[..6], ["adamw", "", "3", "0", "0", "val_bpb"]);
+    assert_eq!(cells[..6], ["adamw", "NaN", "3", "0", "0", "val_bpb"]);
     let sd = (7.0_f64 / 48.0).sqrt();
     let half = 4.302652729749462 * sd / 3.0_f64.sqrt();
     let want =
@@ -82,7 +82,7 @@ fn summary_csv_counts_what_is_in_no_mean() {
     for (cell, want) in cells[6..].iter().zip(want) {
         assert!((cell.parse::<f64>().unwrap() - want).abs() < 1e-12, "{cell} for {want}");
     }
-    assert_eq!(lines[2], "sr4,0.01,0,1,1,val_bpb,,,,,,,,,,,,");
+    assert_eq!(lines[2], "sr4,0.01,0,1,1,val_bpb,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN");
 }
 
 #[test]
@@ -106,11 +106,11 @@ fn comparisons_csv_has_the_verdict_first() {
     );
     assert_eq!(lines.len(), 4);
     let start = |line: &str| line.split(',').take(5).collect::<Vec<_>>().join(",");
-    assert_eq!(start(lines[1]), "sr4,0.1,adamw lr=0.1,2,2");
+    assert_eq!(start(lines[1]), "sr4,0.1,adamw lr=0.1,2,[2]");
     assert!(lines[1].ends_with(",1.0,test,verdict"), "{}", lines[1]);
-    assert_eq!(start(lines[2]), "adamw,0.2,adamw lr=0.1,3,");
+    assert_eq!(start(lines[2]), "adamw,0.2,adamw lr=0.1,3,[]");
     assert!(lines[2].ends_with("validation,exploratory"), "{}", lines[2]);
-    assert_eq!(start(lines[3]), "sr4,0.1,adamw lr=0.1,2,2");
+    assert_eq!(start(lines[3]), "sr4,0.1,adamw lr=0.1,2,[2]");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn curves_csv_copies_every_row_and_no_name_twice() {
     assert_eq!(lines.len(), 1 + 4 * 3);
     assert_eq!(
         lines[5],
-        "sr4,0.01,1,000000a100000001,50,7.50000,7.50000,0.25000,1,0.001,0.1000,640.0,5.00,0.00,,,,,,,,,"
+        "sr4,0.01,1,000000a100000001,50,7.50000,7.50000,0.25000,1.0,0.001,0.1000,640.0,5.00,0.00,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN,NaN"
     );
     for name in TABLES {
         let text = table(&results, name);
@@ -156,8 +156,8 @@ fn a_finished_run_with_a_value_that_is_not_finite_counts_as_diverged() {
     publish(&results, &plan.runs[1], &finished(f64::NAN, Some(f64::INFINITY)), 1.0);
     write(&results, &plan);
     let summary = table(&results, "summary.csv");
-    assert!(summary.contains("adamw,1,1,0,val_bpb,2.0,,,,,2.0,2.0,2.0,2.0,2.0,,\n"), "{summary}");
-    assert!(table(&results, "comparison.csv").contains(",NaN,NaN,0.25,NaN,50,"));
+    assert!(summary.contains("adamw,1,1,0,val_bpb,2.0,NaN,NaN,NaN,NaN,2.0,2.0,2.0,2.0,2.0,NaN,NaN\n"), "{summary}");
+    assert!(table(&results, "comparison.csv").contains(",NaN,NaN,0.25,NaN,50.0,"));
     let stored = results.finished(&plan.runs[1]).unwrap().unwrap();
     assert!(matches!(stored.outcome.ending, Ending::Finished(finals) if finals.val_bpb.is_nan()));
 }
