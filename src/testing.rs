@@ -157,6 +157,8 @@ pub(crate) fn execution(attempts: u32, die: &str) -> Execution {
         die: die.to_owned(),
         host: "host".to_owned(),
         device: "cpu".to_owned(),
+        lane: 0,
+        gpu: None,
         started: "2026-11-30T19:00:00Z".to_owned(),
         ended: "2026-11-30T19:00:02Z".to_owned(),
     }

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use super::dies::Readings;
 use super::past;
-use crate::controller::{Claim, Claimed, Ledger, LedgerError, Publication, Published, Seen, Tended};
+use crate::controller::{Claim, Claimed, DieSpec, Ledger, LedgerError, Publication, Published, Seen, Tended};
 use crate::event::{Cause, Failure, rfc3339};
 use crate::plan::PlannedRun;
 use crate::run::RunId;
@@ -12,6 +13,8 @@ use crate::store::{self, Attempt, AttemptFailure, Execution, Look, Results, Stor
 /// Claims and publishes in a results folder, beside any number of other controllers.
 pub(super) struct FolderLedger {
     pub(super) results: Results,
+    pub(super) dies: Vec<DieSpec>,
+    pub(super) readings: Readings,
     /// Attempts of runs that had failed when this controller began.
     pub(super) failed_before: HashMap<RunId, u32>,
 }
@@ -99,11 +102,14 @@ impl Ledger for FolderLedger {
     }
 
     fn publish(&self, run: &PlannedRun, publication: &Publication) -> Result<Published, LedgerError> {
+        let gpu = self.dies.get(publication.die).and_then(|die| die.gpu.as_ref());
         let execution = Execution {
             attempts: publication.claim.attempt,
             die: publication.die.to_string(),
             host: host_name(),
-            device: "cpu".to_owned(),
+            device: gpu.map_or_else(|| "cpu".to_owned(), |gpu| gpu.name.clone()),
+            lane: publication.lane,
+            gpu: gpu.and_then(|gpu| self.readings.of(gpu)),
             started: rfc3339(publication.started),
             ended: rfc3339(publication.ended),
         };

@@ -4,6 +4,7 @@ pub mod bench;
 mod checkpoint;
 mod compare;
 pub mod devices;
+mod dies;
 mod diff;
 mod exact;
 mod explain;

@@ -7,21 +7,20 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
+use super::dies::{Asked, Backend, ChooseError, Dies, Readings, choose};
 use super::ledger::FolderLedger;
 use super::past;
 use super::refresh::{LEAST, Refresher};
 use super::resources::{TooLittleMemory, dies_that_fit, disk_warning};
 use super::{error_chain, print};
 use crate::backend::cpu::simd::{FORCE_VARIABLE, Level, LevelError};
-use crate::controller::{
-    self, Conclusion, ControllerError, CpuDies, DiesError, Launch, Ledger, Limits, Options, Summary, TimeLimit,
-};
+use crate::controller::{self, Conclusion, ControllerError, Launch, Ledger, Limits, Options, Summary, TimeLimit};
 use crate::duration;
 use crate::event::{Event, Halt, Past};
 use crate::plan::work::checkpoint_bytes;
-use crate::plan::{Plan, open_corpus};
+use crate::plan::{LanesAsked, Plan, open_corpus};
 use crate::progress::{Bars, EventsFile, JsonLines, Plain, Sink, Sinks};
 use crate::report::{closing_text, write_plots, write_report, write_tables};
 use crate::store::{ControllerView, LeaseTerms, Loaded, Opened, Results, StoreError, host_name};
@@ -38,9 +37,16 @@ pub(super) struct RunArgs {
     /// What to train on
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
-    /// Dies: groups of CPU cores that train a run each [default: as many as there are cores for]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    dies: Option<u16>,
+    /// Dies: indexes or UUIDs of GPUs, with commas [default: all]; on the CPU a number of groups of cores that train a run each
+    /// [default: as many as there are cores for]
+    #[arg(long, value_name = "LIST|N")]
+    dies: Option<String>,
+    /// Runs that a GPU trains at once: a number, or `auto`, which measures a few at the start [default: auto, or what the sweep file says]
+    #[arg(long, value_name = "N")]
+    lanes: Option<LanesAsked>,
+    /// Use GPUs that other processes use too
+    #[arg(long)]
+    share: bool,
     /// Threads, and cores, of each die
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     threads_per_die: u16,
@@ -108,17 +114,6 @@ fn report_every(text: &str) -> Result<Duration, String> {
     if time < LEAST { Err(format!("must be at least {} ms", LEAST.as_millis())) } else { Ok(time) }
 }
 
-/// Kinds of dies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Backend {
-    /// CUDA where there is a GPU that this build can use, else the CPU
-    Auto,
-    /// Groups of CPU cores
-    Cpu,
-    /// NVIDIA GPUs
-    Cuda,
-}
-
 /// `diesweep run` could not do its work.
 #[derive(Debug, thiserror::Error)]
 enum RunError {
@@ -128,15 +123,12 @@ enum RunError {
     /// There would be no time to train in.
     #[error("--time-limit must be longer than --stop-grace, the time for which runs in hand are waited for at the end")]
     NoTime,
-    /// There is no such backend.
-    #[error("this build has no CUDA backend yet; use --backend cpu")]
-    NoCuda,
     /// The forced vector instructions are not there.
     #[error("--simd or {FORCE_VARIABLE}")]
     Simd(#[source] LevelError),
-    /// The CPU cannot be divided as asked.
+    /// The dies cannot be had as asked.
     #[error(transparent)]
-    Dies(#[from] DiesError),
+    Dies(#[from] ChooseError),
     /// Memory holds no worker.
     #[error(transparent)]
     Memory(#[from] TooLittleMemory),
@@ -163,13 +155,9 @@ impl From<StoreError> for RunError {
 impl RunError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Sweep(_) | Self::NoTime | Self::NoCuda | Self::Simd(_) | Self::Dies(DiesError::Zero(_)) => 2,
-            Self::Dies(DiesError::Mask(_))
-            | Self::Memory(_)
-            | Self::Store(_)
-            | Self::Print(_)
-            | Self::Refresh(_)
-            | Self::Controller(_) => 1,
+            Self::Sweep(_) | Self::NoTime | Self::Simd(_) => 2,
+            Self::Dies(error) => error.exit_code(),
+            Self::Memory(_) | Self::Store(_) | Self::Print(_) | Self::Refresh(_) | Self::Controller(_) => 1,
         }
     }
 }
@@ -195,14 +183,11 @@ pub(super) fn main(args: &RunArgs) -> ExitCode {
 fn run(args: &RunArgs) -> Result<(Conclusion, bool), RunError> {
     let began = Instant::now();
     let time_limit = args.time_limit.map(|given| time_limit(given, args.stop_grace, began)).transpose()?;
-    if args.backend == Backend::Cuda {
-        return Err(RunError::NoCuda);
-    }
     match &args.simd {
         Some(name) => Level::named(name).map_err(RunError::Simd)?,
         None => Level::current().map_err(RunError::Simd)?,
     };
-    let mut dies = CpuDies::of_this_process(args.dies.map(usize::from), usize::from(args.threads_per_die))?;
+    let mut dies = choose(&asked(args))?;
     let Sweep { text, plan } = sweep::load(&args.file, &mut open_corpus).map_err(RunError::Sweep)?;
     let mut opened = Results::open_or_create(&args.results, &plan, &text)?;
     opened.results.set_lease_terms(args.lease_terms());
@@ -216,7 +201,9 @@ fn run(args: &RunArgs) -> Result<(Conclusion, bool), RunError> {
     past::say(&past, &loaded, args.retry_failed);
     fit_resources(&plan, &past, &mut dies, opened.results.layout().dir())?;
     let failed_before = past::attempts(&plan, &loaded);
-    let (plan, ledger) = (Arc::new(plan), Arc::new(FolderLedger { failed_before, results: opened.results }));
+    let (dies_used, readings) = (dies.specs.clone(), Readings::new());
+    let ledger = FolderLedger { results: opened.results, dies: dies_used, readings, failed_before };
+    let (plan, ledger) = (Arc::new(plan), Arc::new(ledger));
     let every = args.report_every.or(plan.options.report_every.map(Duration::from_millis));
     let to_do = past.contains(&Past::Open);
     let refresher = match every.filter(|_| to_do) {
@@ -240,14 +227,18 @@ fn run(args: &RunArgs) -> Result<(Conclusion, bool), RunError> {
 }
 
 /// Leaves out dies whose workers memory would not hold, and says so; and says where the disk may be too small.
-fn fit_resources(plan: &Plan, past: &[Past], dies: &mut CpuDies, folder: &Path) -> Result<(), RunError> {
+fn fit_resources(plan: &Plan, past: &[Past], dies: &mut Dies, folder: &Path) -> Result<(), RunError> {
     let open = past.iter().filter(|past| **past == Past::Open).count();
-    let (fit, note) = dies_that_fit(plan, past, dies.cores.len().min(open))?;
+    // A worker on a GPU holds its buffers there.
+    let (fit, note) = match dies.cuda {
+        true => (dies.specs.len(), None),
+        false => dies_that_fit(plan, past, dies.specs.len().min(open))?,
+    };
     if let Some(note) = note {
-        dies.cores.truncate(fit);
+        dies.specs.truncate(fit);
         eprintln!("warning: {note}");
     }
-    if let Some(warning) = disk_warning(plan, past, dies.cores.len(), folder) {
+    if let Some(warning) = disk_warning(plan, past, dies.specs.len(), folder) {
         eprintln!("warning: {warning}");
     }
     Ok(())
@@ -266,7 +257,7 @@ fn say_what_changed(opened: &Opened, loaded: &Loaded) {
 }
 
 /// Notes of the plan, and what of the folder does not belong to it.
-fn say_what_is_there(plan: &Plan, loaded: &Loaded, dies: &CpuDies) {
+fn say_what_is_there(plan: &Plan, loaded: &Loaded, dies: &Dies) {
     if !loaded.strangers.is_empty() {
         let names = loaded.strangers.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
         let more = if loaded.strangers.len() > 3 { ", ..." } else { "" };
@@ -276,14 +267,17 @@ fn say_what_is_there(plan: &Plan, loaded: &Loaded, dies: &CpuDies) {
     for entropy in plan.corpora.iter().filter_map(|corpus| corpus.entropy) {
         eprintln!("note: the corpus's true entropy is {entropy:.3} bits a byte");
     }
-    if dies.shared {
-        eprintln!(
-            "note: {} dies of {} threads share {} cores",
-            dies.cores.len(),
-            dies.threads,
-            dies.cores.first().map_or(0, Vec::len)
-        );
-    }
+    dies.notes.iter().for_each(|note| eprintln!("note: {note}"));
+}
+
+/// What the command line asks of the dies.
+fn asked(args: &RunArgs) -> Asked<'_> {
+    // Scripted trainers need no GPU.
+    #[cfg(debug_assertions)]
+    let backend = if args.script.is_some() { Backend::Cpu } else { args.backend };
+    #[cfg(not(debug_assertions))]
+    let backend = args.backend;
+    Asked { backend, dies: args.dies.as_deref(), threads: args.threads_per_die.into(), share: args.share }
 }
 
 /// Other controllers on the folder.
@@ -302,7 +296,7 @@ fn train(
     args: &RunArgs,
     plan: &Arc<Plan>,
     past: &[Past],
-    (dies, time_limit): (&CpuDies, Option<TimeLimit>),
+    (dies, time_limit): (&Dies, Option<TimeLimit>),
     ledger: &Arc<FolderLedger>,
 ) -> Result<(Summary, bool), RunError> {
     let count = |wanted: fn(&Past) -> bool| past.iter().filter(|past| wanted(past)).count();
@@ -318,7 +312,7 @@ fn train(
         runs: plan.runs.len(),
         finished: done,
         failed: count(|past| matches!(past, Past::Failed(_))),
-        dies: dies.cores.len().min(to_do),
+        dies: dies.specs.len().min(to_do),
     });
     if to_do == 0 {
         let failed = past::failed(past);
@@ -327,8 +321,8 @@ fn train(
         return Ok((summary, sinks.lost_something()));
     }
     let options = Options {
-        dies: dies.specs(),
-        launch: launch(args),
+        dies: dies.specs.clone(),
+        launch: launch(args, plan, dies, to_do),
         limits: Limits {
             stop_grace: args.stop_grace,
             beat: args.beat_limit,
@@ -363,8 +357,14 @@ fn room(plan: &Plan) -> u64 {
     checkpoint.unwrap_or(0).saturating_add(RESULT)
 }
 
-fn launch(args: &RunArgs) -> Launch {
+fn launch(args: &RunArgs, plan: &Plan, dies: &Dies, to_do: usize) -> Launch {
     let mut launch = Launch::this_program(vec!["--threads".into(), args.threads_per_die.to_string().into()]);
+    if dies.cuda {
+        let lanes = args.lanes.unwrap_or(plan.options.lanes);
+        let runs = u32::try_from(to_do.div_ceil(dies.specs.len().max(1))).unwrap_or(u32::MAX);
+        let lanes = ["--cuda", "--lanes", &lanes.to_string(), "--runs", &runs.to_string()].map(OsString::from);
+        launch.args.extend(lanes);
+    }
     launch
         .args
         .extend([OsString::from("--controller-limit"), format!("{}ms", args.controller_limit().as_millis()).into()]);
@@ -472,6 +472,8 @@ fn command(args: impl Iterator<Item = OsString>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::DiesError;
+    use crate::devices::PickError;
 
     #[test]
     fn a_command_can_be_typed_again() {
@@ -481,8 +483,11 @@ mod tests {
 
     #[test]
     fn errors_have_the_exit_codes_of_the_contract() {
-        assert_eq!(RunError::NoCuda.exit_code(), 2);
+        let no_gpu = ChooseError::Gpu { pick: PickError::NoGpu("no driver is loaded".into()), driver: None };
+        assert_eq!(RunError::Dies(no_gpu).exit_code(), 2);
+        let busy = ChooseError::Gpu { pick: PickError::Unusable(vec![]), driver: None };
+        assert_eq!(RunError::Dies(busy).exit_code(), 1);
         assert_eq!(RunError::Store(StoreError::NotAFolder("x".into())).exit_code(), 1);
-        assert_eq!(RunError::Dies(DiesError::Zero("x")).exit_code(), 2);
+        assert_eq!(RunError::Dies(ChooseError::Cpu(DiesError::Zero("x"))).exit_code(), 2);
     }
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::error_chain;
+use crate::plan::LanesAsked;
 use crate::worker;
 
 /// What a controller tells a worker on its command line.
@@ -25,6 +26,15 @@ pub(super) struct WorkerArgs {
     /// Threads of the trainer.
     #[arg(long, default_value_t = 1)]
     threads: usize,
+    /// Train on the GPU that this process sees.
+    #[arg(long)]
+    cuda: bool,
+    /// Lanes, on a GPU.
+    #[arg(long, default_value_t = LanesAsked::Auto)]
+    lanes: LanesAsked,
+    /// Runs that there are to train.
+    #[arg(long, default_value_t = u32::MAX)]
+    runs: u32,
     /// Script that a scripted trainer follows in place of training.
     #[cfg(debug_assertions)]
     #[arg(long)]
@@ -42,6 +52,9 @@ pub(super) fn main(args: &WorkerArgs) -> ExitCode {
     #[cfg(debug_assertions)]
     if let Some(script) = &args.script {
         return report(worker::serve(&options, |link| worker::Scripted::load(script, link)));
+    }
+    if args.cuda {
+        return report(worker::serve(&options, |_| worker::CudaTrainer::new(args.threads, args.lanes, args.runs)));
     }
     report(worker::serve(&options, |_| worker::CpuTrainer::new(args.threads)))
 }

@@ -98,12 +98,13 @@ impl Process {
         inputs: &Sender<Input>,
     ) -> Result<Self, Failure> {
         let cores: Vec<_> = spec.cores.iter().map(usize::to_string).collect();
+        let pin = if cores.is_empty() { None } else { Some(format!("--cores={}", cores.join(","))) };
         let kills = OomKills::now();
         let mut child = Command::new(&launch.program)
             .arg0("diesweep")
             .arg("worker")
             .args(["--die", &die.to_string(), "--parent", &std::process::id().to_string()])
-            .args(["--cores", &cores.join(",")])
+            .args(pin)
             .args(&launch.args)
             .envs(pinned(spec))
             .envs(launch.env.iter().map(|(key, value)| (key, value)))

@@ -9,6 +9,7 @@ use super::effects::{Effects, WorkerId};
 use super::process::Exit;
 use super::state::{DieState, Mood, State, Worker};
 use crate::event::{Cause, Event, Failure, Phase};
+use crate::plan::MOST_LANES;
 use crate::protocol::{DIE_LOST, End, FromWorker, Hello, ORPHANED, Place, Pulse, VERSION};
 use crate::run::Row;
 
@@ -17,9 +18,6 @@ const FAULTS: usize = 3;
 
 /// Wait before a worker is started again, from the second failure in a row on.
 const BACKOFF: Duration = Duration::from_millis(500);
-
-/// Most lanes that a worker may offer.
-const MOST_LANES: u32 = 4096;
 
 impl State {
     /// Starts workers for runs that no lane is free for.

@@ -1,10 +1,14 @@
 //! The dies of this machine: which there are, which this process may use, and in what state they are.
 
+mod cores;
 mod cpu;
+mod pick;
 mod table;
 mod visible;
 
+pub use cores::cores_of_node;
 pub use cpu::CpuDie;
+pub use pick::{Pick, PickError, Picked, pick};
 pub use table::render;
 pub use visible::{Chosen, Known, Selection, visible};
 
@@ -12,6 +16,9 @@ use serde::Serialize;
 
 /// Oldest chips that the kernels run on.
 pub const OLDEST: (u32, u32) = (3, 5);
+
+/// How the reason begins that other processes use a die.
+const IN_USE: &str = "in use by";
 
 /// What `diesweep devices` knows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -130,7 +137,7 @@ fn reason(die: &GpuDie, seen: bool, own: u32) -> Option<String> {
         return Some(format!("compute capability {major}.{minor} is below {oldest}.{dot}"));
     }
     let foreign: Vec<String> = die.processes.iter().filter(|p| p.pid != own).map(GpuProcess::describe).collect();
-    (!foreign.is_empty()).then(|| format!("in use by {}", foreign.join(", ")))
+    (!foreign.is_empty()).then(|| format!("{IN_USE} {}", foreign.join(", ")))
 }
 
 impl GpuProcess {

@@ -10,6 +10,7 @@ mod corpus;
 mod exclude;
 mod expand;
 mod fault;
+mod lanes;
 mod merge;
 mod names;
 mod notes;
@@ -20,6 +21,7 @@ pub mod work;
 pub use build::{Resolver, build, faults};
 pub use corpus::open as open_corpus;
 pub use fault::{Fault, Span};
+pub use lanes::{BadLanes, LanesAsked, MOST_LANES};
 pub use names::is_plain;
 pub use notes::power;
 pub use order::{ShapeKey, shape_key};
@@ -142,6 +144,9 @@ pub struct RunOptions {
     pub checkpoint_every: CheckpointEvery,
     /// Whether checkpoints outlive their run.
     pub keep_checkpoints: bool,
+    /// Runs that a worker trains at once, on a GPU.
+    #[serde(default)]
+    pub lanes: LanesAsked,
     /// Milliseconds after which the report is made anew while the sweep is at work; only at its end where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report_every: Option<u64>,
@@ -153,6 +158,7 @@ impl Default for RunOptions {
             attempts: 3,
             checkpoint_every: CheckpointEvery::Milliseconds(60_000),
             keep_checkpoints: false,
+            lanes: LanesAsked::Auto,
             report_every: None,
         }
     }

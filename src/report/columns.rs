@@ -9,7 +9,7 @@ use crate::stats::Interval;
 
 /// The columns, and keys of result.json, that depend on how a run was executed; no other may. A comparison of two
 /// results leaves them out.
-pub const VOLATILE: [&str; 14] = [
+pub const VOLATILE: [&str; 15] = [
     "step_sec",
     "tok_per_sec",
     "elapsed_sec",
@@ -20,6 +20,7 @@ pub const VOLATILE: [&str; 14] = [
     "host",
     "lane",
     "device",
+    "gpu",
     "started",
     "ended",
     "log_digest",

@@ -46,7 +46,7 @@ pub use layout::{Layout, RunPaths, TABLES, id_of_folder};
 pub use lease::{Claim, ControllerView, LeaseState, LeaseTerms, LeaseView, Look, Lost};
 pub use load::{Loaded, RunState};
 pub use log::{LOG_HEADER, LogMark, LogWriter, ReadLog, format_row, read_log};
-pub use record::{AttemptFailure, Execution, RunFile, StoredResult};
+pub use record::{AttemptFailure, Execution, GpuState, RunFile, StoredResult};
 pub use results::{Opened, Results};
 pub use view::View;
 

@@ -23,10 +23,39 @@ pub struct Execution {
     pub host: String,
     /// Kind of device: a GPU's name, or `cpu`.
     pub device: String,
+    /// Lane of the worker.
+    #[serde(default)]
+    pub lane: u32,
+    /// The GPU as it was when the result was published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuState>,
     /// When the attempt started, UTC, RFC 3339.
     pub started: String,
     /// When it ended, UTC, RFC 3339.
     pub ended: String,
+}
+
+/// A GPU's identity, and readings of it. A reading that the driver does not give is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuState {
+    /// UUID, of an instance where one was used.
+    pub uuid: String,
+    /// PCI bus.
+    pub pci: String,
+    /// Version of the driver.
+    pub driver: Option<String>,
+    /// Whether ECC is on.
+    pub ecc: Option<bool>,
+    /// Uncorrected ECC errors since the driver was loaded.
+    pub ecc_errors: Option<u64>,
+    /// Clock of the multiprocessors.
+    pub sm_clock_mhz: Option<u32>,
+    /// The highest that is allowed.
+    pub sm_clock_allowed_mhz: Option<u32>,
+    /// Clock of the memory.
+    pub memory_clock_mhz: Option<u32>,
+    /// What holds the clocks down.
+    pub throttling: Vec<String>,
 }
 
 /// result.json: a run's result, at full precision.

@@ -6,6 +6,7 @@ use super::arms::NOT_BUILT;
 use super::reader::{Item, Reader, entries, suggest};
 use crate::plan::request::{Arm, Request};
 use crate::plan::{CheckpointEvery, Compare, Fault, Metric, RunOptions, Span};
+use crate::plan::{LanesAsked, MOST_LANES};
 use crate::settings::{Settings, setting};
 
 /// Every key of the top.
@@ -19,7 +20,7 @@ const TABLES_NOT_BUILT: [(&str, &str); 3] = [
 ];
 const SEEDS: &str = "a list such as [1, 2, 3], or { first = 1234, count = 8 }";
 /// Keys of `[run]`.
-const RUN_KEYS: [&str; 4] = ["attempts", "checkpoint_every", "keep_checkpoints", "report_every"];
+const RUN_KEYS: [&str; 5] = ["attempts", "checkpoint_every", "keep_checkpoints", "lanes", "report_every"];
 const REPORT_EVERY: &str = "a time of at least 100 ms, such as \"30s\" or \"5m\"";
 /// The least of `report_every`, in milliseconds.
 const LEAST_REPORT_EVERY: u64 = 100;
@@ -255,13 +256,23 @@ impl<'i> Reader<'i> {
                     let fault = Fault::at(key.span(), "unknown key `retries` in [run]").label("not known here");
                     self.fault(fault.help("`attempts` counts the first try too: `attempts = 3` is two retries"));
                 }
-                name if name == "lanes" || name == "profile" => {
-                    self.fault(Fault::at(key.span(), format!("`{name}` is not built yet")).label("leave it out"));
+                "lanes" => options.lanes = self.lanes(value).unwrap_or_default(),
+                "profile" => {
+                    self.fault(Fault::at(key.span(), "`profile` is not built yet").label("leave it out"));
                 }
                 _ => self.unknown_key(key, "in [run]", &RUN_KEYS),
             }
         }
         options
+    }
+
+    fn lanes(&mut self, item: &Item<'i>) -> Option<LanesAsked> {
+        if item.get_ref().as_str() == Some("auto") {
+            return Some(LanesAsked::Auto);
+        }
+        let count =
+            self.whole("`lanes`", item, 1..=u64::from(MOST_LANES), "`\"auto\"` or a whole number from 1 to 4096")?;
+        u32::try_from(count).ok().map(LanesAsked::Count)
     }
 
     fn report_every(&mut self, item: &Item<'i>) -> Option<u64> {

@@ -8,6 +8,7 @@ mod attempt;
 mod bind;
 mod corpora;
 mod cpu;
+mod cuda;
 mod heart;
 mod link;
 mod saving;
@@ -25,6 +26,7 @@ use crossbeam_channel::Sender;
 
 pub use bind::{BindError, cores_allowed};
 pub use cpu::CpuTrainer;
+pub use cuda::CudaTrainer;
 pub use link::Link;
 #[cfg(debug_assertions)]
 pub use scripted::Scripted;

@@ -91,9 +91,22 @@ fn a_bad_sweep_file_writes_nothing() {
 fn usage_errors_have_their_exit_code() {
     watchdog();
     let sweep = Sweep::new(4);
-    sweep.run(&["--backend", "cuda"]).assert_code(2).assert_says("this build has no CUDA backend yet");
+    sweep.run(&["--backend", "cuda", "--lanes", "0"]).assert_code(2).assert_says("write `auto` or a whole number");
     sweep.run(&["--simd", "mmx"]).assert_code(2).assert_says("not a SIMD level");
     sweep.run(&["--stop-grace", "1d"]).assert_code(2).assert_says("`d` is not a unit of time");
+    assert!(!sweep.path().join("results").exists());
+}
+
+#[test]
+fn without_a_gpu_the_places_that_were_searched_are_listed() {
+    watchdog();
+    if std::path::Path::new("/dev/nvidiactl").exists() {
+        eprintln!("SKIPPED, this machine has a GPU");
+        return;
+    }
+    let sweep = Sweep::new(4);
+    let ended = sweep.run(&["--backend", "cuda"]);
+    ended.assert_code(2).assert_says("error: no CUDA GPU: ").assert_says("libcuda.so found; looked for it\n");
     assert!(!sweep.path().join("results").exists());
 }
 

@@ -60,6 +60,26 @@ impl DieError {
     }
 }
 
+impl DieError {
+    /// Whether the driver says that the die itself is gone or broken, so that no process can use it.
+    pub fn is_loss(&self) -> bool {
+        use sys::CUresult as Is;
+        matches!(
+            self,
+            Self::Driver {
+                error: DriverError(
+                    Is::CUDA_ERROR_ECC_UNCORRECTABLE
+                        | Is::CUDA_ERROR_NVLINK_UNCORRECTABLE
+                        | Is::CUDA_ERROR_NO_DEVICE
+                        | Is::CUDA_ERROR_HARDWARE_STACK_ERROR
+                        | Is::CUDA_ERROR_SYSTEM_NOT_READY
+                ),
+                ..
+            }
+        )
+    }
+}
+
 /// Names what was being done when a driver call failed.
 pub(super) fn call<T>(what: &'static str, done: Result<T, DriverError>) -> Result<T, DieError> {
     done.map_err(|error| DieError::Driver { what, error })
@@ -224,6 +244,19 @@ impl Die {
             |range: std::ops::Range<usize>| -> String { bytes[range].iter().map(|b| format!("{b:02x}")).collect() };
         let parts = [hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16)];
         Ok(format!("GPU-{}", parts.join("-")))
+    }
+
+    /// PCI bus as the management library writes it, `00000000:04:00.0`.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn pci(&self) -> Result<String, DieError> {
+        use sys::CUdevice_attribute as A;
+        let read = |attribute| call("reading the die's bus", self.stream.context().attribute(attribute));
+        let domain = read(A::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?;
+        let bus = read(A::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?;
+        let device = read(A::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?;
+        Ok(format!("{domain:08X}:{bus:02X}:{device:02X}.0"))
     }
 
     /// Free and total memory in bytes.

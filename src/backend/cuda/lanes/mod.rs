@@ -4,6 +4,7 @@
 //! The host writes a lane's settings when it is filled and its learning rates every 256 steps, and reads when a step is logged.
 
 mod control;
+mod knee;
 mod run;
 mod saved;
 
@@ -21,6 +22,7 @@ use crate::optim::{Optimizer, State};
 use crate::settings::{OnNonfinite, Precision, Settings};
 use crate::trainer::Progress;
 use control::{CHUNK, Control, Course};
+pub use knee::{Measured, knee, measure};
 use run::{LaneRun, Reading};
 
 /// A run cannot be put in a lane, or the lanes cannot go on.
