@@ -77,7 +77,16 @@ impl Sweep {
         let mut command = Command::new("/proc/self/exe");
         command.args(["run", "sweep.toml", "--backend", "cpu", "--dies", "2", "--json"]);
         if patience != Patience::Usual {
-            command.args(["--stop-grace", "5s", "--disk-wait", "1s"]);
+            command.args([
+                "--stop-grace",
+                "5s",
+                "--disk-wait",
+                "1s",
+                "--lease-time",
+                "1s",
+                "--controller-limit",
+                "700ms",
+            ]);
         }
         if patience == Patience::Little {
             command.args(["--beat-limit", &format!("{HANG_MS}ms")]);
