@@ -139,7 +139,7 @@ if [ -n "$tests" ]; then
     if command -v compute-sanitizer >/dev/null; then
         for tool in memcheck racecheck; do
             check "$tool-engine" compute-sanitizer --tool $tool --error-exitcode 9 "$tests" orders_of_blocks --test-threads=1
-            check "$tool-lanes" compute-sanitizer --tool $tool --error-exitcode 9 "$tests" two_runs_share_lanes --test-threads=1
+            check "$tool-lanes" compute-sanitizer --tool $tool --error-exitcode 9 "$tests" runs_in_lanes_give --test-threads=1
         done
     else
         skip sanitizer "no compute-sanitizer on the path"

@@ -1,5 +1,7 @@
 //! Times the trainer: the phases of a training step, and evaluation, as medians over many steps.
 
+pub mod cuda;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

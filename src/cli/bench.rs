@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::backend::cpu::simd::Level;
+use crate::bench::cuda::{self, CudaReport, CudaRequest};
 use crate::bench::{self, Report, Request, Spread};
 use crate::settings::{self, Data, Settings};
 
@@ -24,9 +25,24 @@ pub struct BenchArgs {
     /// Validation windows to time
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     windows: u32,
+    /// Where to compute
+    #[arg(long, value_enum, default_value_t = Backend::Cpu)]
+    backend: Backend,
+    /// On a GPU: numbers of lanes, with commas; both arms are timed in each
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [1, 4, 16, 64], value_parser = clap::value_parser!(u16).range(1..=4096))]
+    lanes: Vec<u16>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Where to compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Backend {
+    /// CPU cores
+    Cpu,
+    /// The first GPU of this process
+    Cuda,
 }
 
 /// Prints the times. Exit code 2 for unusable arguments.
@@ -38,6 +54,9 @@ pub fn run(args: &BenchArgs) -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if args.backend == Backend::Cuda {
+        return on_cuda(args, settings);
+    }
     let level = match Level::current() {
         Ok(level) => level,
         Err(error) => {
@@ -67,6 +86,59 @@ pub fn run(args: &BenchArgs) -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+/// Prints the times of a GPU. Exit code 1 where there is none.
+fn on_cuda(args: &BenchArgs, settings: Settings) -> ExitCode {
+    let lanes = args.lanes.iter().map(|&n| usize::from(n)).collect();
+    let report = match cuda::run(&CudaRequest { settings, lanes, steps: args.steps.min(50) }) {
+        Ok(report) => report,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    if args.json {
+        match serde_json::to_string_pretty(&report) {
+            Ok(json) => println!("{json}"),
+            Err(error) => {
+                eprintln!("error: the report cannot be written as JSON: {error}");
+                return ExitCode::FAILURE;
+            }
+        }
+    } else {
+        print!("{}", cuda_text(&report));
+    }
+    ExitCode::SUCCESS
+}
+
+fn cuda_text(report: &CudaReport) -> String {
+    let mut out = format!(
+        "{}, code {}; {} bytes a step of a lane\n{:<8}{:>6}{:>10}{:>14}{:>10}{:>9}{:>11}\n",
+        report.device,
+        report.code,
+        report.bytes_per_step,
+        "arm",
+        "lanes",
+        "step ms",
+        "lane-steps/s",
+        "TFLOP/s",
+        "kernels",
+        "MiB a lane"
+    );
+    for t in &report.times {
+        out += &format!(
+            "{:<8}{:>6}{:>10.3}{:>14.0}{:>10.2}{:>9}{:>11.1}\n",
+            t.opt,
+            t.lanes,
+            t.step_ms,
+            t.lane_steps_per_sec,
+            t.tflops,
+            t.nodes,
+            t.bytes_per_lane as f64 / f64::from(1 << 20)
+        );
+    }
+    out
 }
 
 /// Settings from `KEY=VALUE` texts over the defaults, but for the corpus, which is the built-in one.
@@ -114,4 +186,31 @@ fn text(report: &Report) -> String {
         out += &format!("{name:<14}{median:>10.3}{p10:>10.3}{p90:>10.3}\n");
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::cuda::CudaTimes;
+
+    #[test]
+    fn a_gpus_times_are_a_table() {
+        let times = CudaTimes {
+            opt: "sr4",
+            lanes: 64,
+            step_ms: 6.4,
+            lane_steps_per_sec: 10_000.0,
+            tflops: 35.1,
+            nodes: 160,
+            bytes_per_lane: 70 << 20,
+        };
+        let (device, code) = ("NVIDIA H200".to_owned(), "sm_90".to_owned());
+        let report = CudaReport { device, code, bytes_per_step: 512, times: vec![times] };
+        let expected = "\
+NVIDIA H200, code sm_90; 512 bytes a step of a lane
+arm      lanes   step ms  lane-steps/s   TFLOP/s  kernels MiB a lane
+sr4         64     6.400         10000     35.10      160       70.0
+";
+        assert_eq!(cuda_text(&report), expected);
+    }
 }
