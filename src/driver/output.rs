@@ -19,8 +19,10 @@ impl Output {
     /// rows that come again.
     pub(super) fn open(path: Option<&Path>, heading: &str, from: Option<u64>) -> Result<Self, DriverError> {
         let mut out = Self { file: None, closed: false };
-        out.write(heading)?;
-        let Some(path) = path else { return Ok(out) };
+        let Some(path) = path else {
+            out.write(heading)?;
+            return Ok(out);
+        };
         let failed = |source| DriverError::Log { place: path.display().to_string(), source };
         let kept = match from {
             Some(steps) => match std::fs::read_to_string(path) {
@@ -33,6 +35,7 @@ impl Output {
         let begin = if kept.is_empty() { heading } else { &kept };
         let mut file = OpenOptions::new().create(true).write(true).truncate(true).open(path).map_err(failed)?;
         file.write_all(begin.as_bytes()).map_err(failed)?;
+        out.write(heading)?;
         out.file = Some((file, path.to_owned()));
         Ok(out)
     }

@@ -76,7 +76,7 @@ fn verify_names_every_kind_of_file() {
     let result = log_of(&sweep, "adamw_s1").with_file_name("result.json");
     let mut json: Value = serde_json::from_str(&fs::read_to_string(&result).unwrap()).unwrap();
     json["outcome"]["best_val_bpb"]["value"] = 1.25.into();
-    fs::write(&result, json.to_string()).unwrap();
+    fs::write(&result, sealed(json)).unwrap();
     let run = log_of(&sweep, "adamw_s2").with_file_name("run.json");
     fs::write(&run, fs::read_to_string(&run).unwrap().replace("\"seed\": 2", "\"seed\": 7")).unwrap();
     let found = ask(&sweep, &["verify", "results/t"]);
@@ -174,6 +174,14 @@ fn two_folders(more: &str) -> Sweep {
     sweep
 }
 
+/// A result with the digest that belongs to it.
+fn sealed(mut json: Value) -> String {
+    const NO_DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+    json["file_digest"] = NO_DIGEST.into();
+    let open = json.to_string();
+    open.replace(NO_DIGEST, blake3::hash(open.as_bytes()).to_hex().as_str())
+}
+
 #[test]
 fn folders_are_compared_as_one() {
     let sweep = two_folders("");
@@ -199,7 +207,7 @@ fn folders_are_compared_as_one() {
     let result = run.join("result.json");
     let mut json: Value = serde_json::from_str(&fs::read_to_string(&result).unwrap()).unwrap();
     json["outcome"]["ending"]["test_bpb"] = 1.25.into();
-    fs::write(&result, json.to_string()).unwrap();
+    fs::write(&result, sealed(json)).unwrap();
     ask(&sweep, &["compare", "a/t", "b/t"])
         .assert_code(1)
         .assert_says("has other values in a/t than in b/t")
@@ -227,7 +235,7 @@ fn arms_on_other_devices_are_refused_unless_their_bytes_are_the_same() {
             let result = log_of(&sweep, &format!("sr4_s{seed}")).with_file_name("result.json");
             let mut json: Value = serde_json::from_str(&fs::read_to_string(&result).unwrap()).unwrap();
             change(&mut json);
-            fs::write(&result, json.to_string()).unwrap();
+            fs::write(&result, sealed(json)).unwrap();
         }
     };
     edit(&|json| json["execution"]["device"] = "NVIDIA H200".into());

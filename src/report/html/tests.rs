@@ -12,7 +12,7 @@ use super::{Drawn, Running, write_report};
 use crate::plan::Plan;
 use crate::report::analyse;
 use crate::run::{Outcome, Panel};
-use crate::store::{LogWriter, Results};
+use crate::store::{Execution, LogWriter, Results};
 use crate::testing::{execution, plan, row};
 
 /// A results folder for a plan.
@@ -35,6 +35,11 @@ fn page_of(results: &Results, plan: &Plan, running: Option<Running>) -> String {
 
 /// Attempts and publishes a run with a log of `rows` rows; the arm `sr4` logs its weights too.
 pub(in crate::report) fn publish(results: &Results, plan: &Plan, run: usize, outcome: &Outcome, rows: u64) {
+    publish_on(results, plan, run, outcome, (rows, "cpu"));
+}
+
+/// The same, on a kind of device.
+fn publish_on(results: &Results, plan: &Plan, run: usize, outcome: &Outcome, (rows, device): (u64, &str)) {
     let run = &plan.runs[run];
     let attempt = crate::testing::attempt(results, run);
     let mut log = LogWriter::create(&attempt.log()).unwrap();
@@ -55,7 +60,8 @@ pub(in crate::report) fn publish(results: &Results, plan: &Plan, run: usize, out
         log.row(&row).unwrap();
     }
     log.finish().unwrap();
-    results.publish(run, &attempt, outcome, &execution(attempt.number, "0")).unwrap();
+    let execution = Execution { device: device.to_owned(), ..execution(attempt.number, "0") };
+    results.publish(run, &attempt, outcome, &execution).unwrap();
 }
 
 /// Every run of a plan finished, `sr4` the better the larger its rate.
