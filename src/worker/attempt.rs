@@ -37,8 +37,9 @@ impl Drop for Attempt<'_> {
         if self.silent {
             return;
         }
+        // The worker is leaving because of something else that went wrong: no fault of the run, which is tried again.
         let end = self.end.take().unwrap_or_else(|| End::Failed {
-            failure: Failure::new(Cause::Bug, "the attempt was left without an end"),
+            failure: Failure::new(Cause::Crashed, "the worker left it without an end"),
         });
         self.link.tell(&FromWorker::Ended { place: self.place, end });
     }
