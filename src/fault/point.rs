@@ -31,7 +31,7 @@ pub enum FileKind {
     Table,
     /// report.html, and the plots as files.
     Report,
-    /// events/<controller>.jsonl.
+    /// `events/<controller>.jsonl`.
     Events,
     /// No file: a worker's line to its controller.
     Protocol,

@@ -111,7 +111,7 @@ pub struct Analysis {
 }
 
 /// Gathers the configurations' results and compares them. Of an arm whose runs were made on other kinds of device than the baseline's there is no
-/// verdict, see [`Devices`].
+/// verdict, see `Devices`.
 pub fn analyse(plan: &Plan, loaded: &Loaded) -> Analysis {
     analyse_on(plan, loaded, &Devices::of(plan, loaded), false)
 }

@@ -1,4 +1,4 @@
-//! events/<controller>.jsonl: what happened when.
+//! `events/<controller>.jsonl`: what happened when.
 //!
 //! Each controller appends to a file of its own, a line of JSON for each event, and nobody else ever writes there. A line
 //! ends with `,"sum":"<16 hexadecimal digits>"}`: the first 64 bits of blake3 over all that stands before it. A controller

@@ -10,15 +10,15 @@ use crate::backend::cuda::memory::Block;
 /// Products of a launch, further terms included.
 pub const MEMBERS: usize = 16;
 
-/// How the operands of a product of [M,K] and [K,N] lie.
+/// How the operands of a product of `[M, K]` and `[K, N]` lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// a [M,K], b [K,N].
+    /// a `[M, K]`, b `[K, N]`.
     Rows,
-    /// a [M,K], b [N,K].
+    /// a `[M, K]`, b `[N, K]`.
     Transposed,
-    /// a [K,M], b [K,N].
+    /// a `[K, M]`, b `[K, N]`.
     Columns,
 }
 
