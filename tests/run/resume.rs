@@ -185,7 +185,7 @@ from safetensors import safe_open
 for path in sys.argv[1:]:
     with safe_open(path, framework='numpy') as f:
         label = json.loads(f.metadata()['diesweep'])
-        assert label['format'] == 1 and len(label['digest']) == 64, label
+        assert label['format'] == 2 and len(label['digest']) == 64, label
         assert f.get_tensor('emb').shape == (256, 16)
         assert f.get_tensor('rwkv0.ffn_key_w').shape == (16, 32)
         values = sum(f.get_tensor(name).size for name in f.keys())
