@@ -160,6 +160,8 @@ pub enum Past {
     Open,
     /// It has a result.
     Finished,
+    /// The rule of early stopping has it trained no further.
+    Stopped,
     /// It was given up after this failure, and is left so.
     Failed(Failure),
 }
@@ -256,6 +258,23 @@ pub fn signal_name(signal: i32) -> String {
     signal_hook::low_level::signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
+/// How a configuration stood where the rule of early stopping compared it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RungStanding {
+    /// Its axes, `lr=0.001 target_step=0.003`.
+    pub configuration: String,
+    /// Mean over its seeds; infinite if one had diverged, absent if all had failed.
+    #[serde(with = "crate::num")]
+    pub value: Option<f64>,
+    /// Seeds that count.
+    pub seeds: usize,
+    /// Seeds that had failed for good.
+    pub failed: usize,
+    /// Whether it goes on.
+    pub goes_on: bool,
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
@@ -273,6 +292,9 @@ pub enum Event {
         /// Runs that were given up before, and are left so.
         #[serde(default)]
         failed: usize,
+        /// Runs that were stopped early before.
+        #[serde(default)]
+        stopped: usize,
         /// Dies that it will use.
         dies: usize,
     },
@@ -419,6 +441,40 @@ pub enum Event {
         /// Failure of the last.
         failure: Failure,
     },
+    /// An attempt rests: its run is saved, and waits for others to get as far.
+    RunRests {
+        /// Attempt.
+        at: At,
+        /// Steps that are done.
+        steps: u64,
+    },
+    /// The rule of early stopping has decided who goes on.
+    RungDecided {
+        /// Arm whose configurations were compared.
+        arm: String,
+        /// The rung, in steps.
+        steps: u64,
+        /// By which value.
+        metric: String,
+        /// What was seen, in the order of the plan.
+        standings: Vec<RungStanding>,
+    },
+    /// A run is trained no further, by the rule of early stopping.
+    RunStopped {
+        /// Run.
+        run: RunId,
+        /// The run in words.
+        label: String,
+        /// Steps after which it was judged.
+        steps: u64,
+        /// By which value.
+        metric: String,
+        /// The value that it had there.
+        #[serde(with = "crate::num")]
+        value: f64,
+        /// Whether it has reached a target, and not lost to others.
+        target: bool,
+    },
     /// A run belongs to another controller.
     RunElsewhere {
         /// Run.
@@ -481,6 +537,9 @@ pub enum Event {
         failed: usize,
         /// Runs without a result that were not given up.
         left: usize,
+        /// Runs that were stopped early.
+        #[serde(default)]
+        stopped: usize,
         /// Runs whose result this controller published.
         #[serde(default)]
         here: usize,

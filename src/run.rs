@@ -111,6 +111,21 @@ pub struct Timing {
     pub eta_sec: f64,
 }
 
+/// L2 norms of the gradient over groups of tensors, before clipping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupNorms {
+    /// The embedding.
+    #[serde(with = "crate::num")]
+    pub embedding: f64,
+    /// All tensors of all blocks.
+    #[serde(with = "crate::num")]
+    pub blocks: f64,
+    /// The last norm and the head.
+    #[serde(with = "crate::num")]
+    pub head: f64,
+}
+
 /// A logged step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -128,6 +143,9 @@ pub struct Row {
     /// L2 norm of the gradient over all weights.
     #[serde(with = "crate::num")]
     pub grad_norm: f64,
+    /// The same by groups of tensors; absent where a log was read, which has no columns for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grad_norms: Option<GroupNorms>,
     /// Learning rate of the step.
     #[serde(with = "crate::num")]
     pub lr: f64,

@@ -97,6 +97,7 @@ pub(crate) fn plan(arms: &[(&str, &[&str])], seeds: &[u64]) -> Plan {
         compare: Compare { baseline: arms[0].0.to_owned(), metric: Metric::ValBpb },
         corpora: vec![CorpusInfo { path: None, bytes: 1 << 20, digest: "c0ffee".to_owned(), entropy: None }],
         options: RunOptions::default(),
+        stop: None,
         notes: Vec::new(),
     }
 }
@@ -139,6 +140,7 @@ pub(crate) fn row(step: u64, val_bpb: f64, speed: f64) -> Row {
         val_bpb,
         val_acc: 0.25,
         grad_norm: 1.0,
+        grad_norms: None,
         lr: 1e-3,
         panel: None,
         timing: Timing {

@@ -192,3 +192,43 @@ fn rows_reach_the_file_at_once() {
     child.wait().unwrap();
     assert!(log.lines().any(|line| line.starts_with("10,")), "{log}");
 }
+
+#[test]
+fn a_profile_goes_to_standard_error_and_changes_no_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = train(folder.path(), &["--steps", "30"]);
+    let args = ["--steps", "30", "--profile", "20", "--profile-json", "p.json", "--save", "s.safetensors"];
+    let profiled = train(folder.path(), &args);
+    assert!(plain.status.success() && profiled.status.success(), "{profiled:?}");
+    assert_eq!(numbers(text(&profiled.stdout)), numbers(text(&plain.stdout)));
+    let table = text(&profiled.stderr);
+    for phase in ["# PROFILE of 20 steps", "forward rwkv0", "backward attn0", "optimizer", "checkpoint", "GFLOP/s"] {
+        assert!(table.contains(phase), "{phase}: {table}");
+    }
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(folder.path().join("p.json")).unwrap()).unwrap();
+    let shares: f64 = json["phases"].as_array().unwrap().iter().map(|phase| phase["share"].as_f64().unwrap()).sum();
+    assert!((shares - 1.0).abs() < 1e-6 && json["steps"] == 20, "{json}");
+}
+
+/// On a GPU the log is the CPU's, but for the lines that name it. Without one the call says why it cannot be had.
+#[test]
+fn a_run_on_cuda_has_the_cpus_log_or_a_clear_refusal() {
+    let folder = tempfile::tempdir().unwrap();
+    for opt in ["adamw", "sr4"] {
+        let args = ["--steps", "25", "--opt", opt, "--grad-clip", "0.5", "--accum-steps", "2", "--warmup-steps", "10"];
+        let on = |backend: &[&str]| train(folder.path(), &[&args[..], backend].concat());
+        let cuda = on(&["--backend", "cuda", "--save", "c.safetensors"]);
+        if cuda.status.code() == Some(1) && std::env::var_os("DIESWEEP_NEED_GPU").is_none() {
+            eprintln!("SKIPPED, no CUDA die: {}", text(&cuda.stderr));
+            assert!(text(&cuda.stderr).starts_with("error: "), "{cuda:?}");
+            return;
+        }
+        assert!(cuda.status.success(), "{cuda:?}");
+        assert_eq!(numbers(text(&cuda.stdout)), numbers(text(&on(&[]).stdout)), "{opt}");
+        assert!(text(&cuda.stdout).contains("(GPU driver)") && text(&cuda.stdout).contains("[GPU]"));
+        let again = on(&["--backend", "cuda", "--resume", "c.safetensors"]);
+        assert!(text(&again.stdout).contains("# FINAL:"), "{again:?}");
+    }
+    let refused = train(folder.path(), &["--backend", "cuda", "--recompute", "1"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+}

@@ -80,7 +80,8 @@ impl Made {
         for step in 0..rows {
             let timing = Timing { step_sec: 0.5, tok_per_sec: 1.0, elapsed_sec: 2.0, eta_sec: 3.0 };
             let (train_bpb, val_bpb, val_acc) = (1.0, 2.0, 0.5);
-            log.row(&Row { step, train_bpb, val_bpb, val_acc, grad_norm: 1.0, lr: 1e-3, panel: None, timing }).unwrap();
+            let (grad_norm, grad_norms, lr, panel) = (1.0, None, 1e-3, None);
+            log.row(&Row { step, train_bpb, val_bpb, val_acc, grad_norm, grad_norms, lr, panel, timing }).unwrap();
         }
         log
     }

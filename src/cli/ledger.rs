@@ -6,7 +6,7 @@ use super::dies::Readings;
 use super::past;
 use crate::controller::{Claim, Claimed, DieSpec, Ledger, LedgerError, Publication, Published, Seen, Tended};
 use crate::event::{Cause, Failure, rfc3339};
-use crate::plan::PlannedRun;
+use crate::plan::{Mark, PlannedRun, StopRule};
 use crate::run::RunId;
 use crate::store::{self, Attempt, AttemptFailure, Execution, Look, Results, StoreError, host_name};
 
@@ -99,6 +99,14 @@ impl Ledger for FolderLedger {
 
     fn room_for(&self, bytes: u64) -> Result<(), LedgerError> {
         self.results.room_for(bytes).map_err(ledger_error)
+    }
+
+    fn marks(&self, run: &PlannedRun, rule: &StopRule) -> Result<Vec<Mark>, LedgerError> {
+        self.results.marks_by(rule, run).map_err(ledger_error)
+    }
+
+    fn rest(&self, run: &PlannedRun, mark: &Mark) -> Result<Option<String>, LedgerError> {
+        self.results.rest(run, mark).map_err(ledger_error)
     }
 
     fn publish(&self, run: &PlannedRun, publication: &Publication) -> Result<Published, LedgerError> {

@@ -12,7 +12,7 @@ use crate::store::{AttemptFailure, Loaded, RunState};
 pub(super) fn attempts(plan: &Plan, loaded: &Loaded) -> HashMap<RunId, u32> {
     let failed = plan.runs.iter().zip(&loaded.states).filter_map(|(run, state)| match state {
         RunState::Failed { attempt, .. } => Some((run.id, *attempt)),
-        RunState::Ended(_) | RunState::Unfinished => None,
+        RunState::Ended(_) | RunState::Stopped { .. } | RunState::Unfinished => None,
     });
     failed.collect()
 }
@@ -21,6 +21,7 @@ pub(super) fn attempts(plan: &Plan, loaded: &Loaded) -> HashMap<RunId, u32> {
 pub(super) fn of(loaded: &Loaded, retry_failed: bool) -> Vec<Past> {
     let one = |state: &RunState| match state {
         RunState::Ended(_) => Past::Finished,
+        RunState::Stopped { .. } => Past::Stopped,
         RunState::Failed { failure, .. } if failure.for_good && !retry_failed => Past::Failed(recorded(failure)),
         RunState::Failed { .. } | RunState::Unfinished => Past::Open,
     };
@@ -39,7 +40,7 @@ pub(super) fn recorded(failure: &AttemptFailure) -> Failure {
 pub(super) fn failed(past: &[Past]) -> Vec<(usize, Failure)> {
     let failed = past.iter().enumerate().filter_map(|(run, past)| match past {
         Past::Failed(failure) => Some((run, failure.clone())),
-        Past::Open | Past::Finished => None,
+        Past::Open | Past::Finished | Past::Stopped => None,
     });
     failed.collect()
 }

@@ -20,7 +20,7 @@ use crate::controller::{self, Conclusion, ControllerError, Launch, Ledger, Limit
 use crate::duration;
 use crate::event::{Event, Halt, Past};
 use crate::plan::work::checkpoint_bytes;
-use crate::plan::{LanesAsked, Plan, open_corpus};
+use crate::plan::{Course, LanesAsked, Plan, open_corpus};
 use crate::progress::{Bars, EventsFile, JsonLines, Plain, Sink, Sinks};
 use crate::report::{closing_text, write_plots, write_report, write_tables};
 use crate::store::{ControllerView, LeaseTerms, Loaded, Opened, Results, StoreError, host_name};
@@ -212,7 +212,8 @@ fn run(args: &RunArgs) -> Result<(Conclusion, bool), RunError> {
         }
         None => None,
     };
-    let (summary, lost) = train(args, &plan, &past, (&dies, time_limit), &ledger)?;
+    let courses = loaded.stops.map_or_else(Vec::new, |stops| stops.courses);
+    let (summary, lost) = train(args, &plan, (&past, courses), (&dies, time_limit), &ledger)?;
     if let Some(refresher) = refresher.filter(|_| !summary.at_once) {
         refresher.finish();
     }
@@ -295,11 +296,12 @@ fn say_who_is_there(others: &[ControllerView]) {
 fn train(
     args: &RunArgs,
     plan: &Arc<Plan>,
-    past: &[Past],
+    (past, courses): (&[Past], Vec<Course>),
     (dies, time_limit): (&Dies, Option<TimeLimit>),
     ledger: &Arc<FolderLedger>,
 ) -> Result<(Summary, bool), RunError> {
     let count = |wanted: fn(&Past) -> bool| past.iter().filter(|past| wanted(past)).count();
+    let stopped = count(|past| *past == Past::Stopped);
     let (done, to_do) = (count(|past| *past == Past::Finished), count(|past| *past == Past::Open));
     let folder = ledger.results.layout();
     let mut sinks = sinks(args, plan, past);
@@ -312,12 +314,14 @@ fn train(
         runs: plan.runs.len(),
         finished: done,
         failed: count(|past| matches!(past, Past::Failed(_))),
+        stopped,
         dies: dies.specs.len().min(to_do),
     });
     if to_do == 0 {
         let failed = past::failed(past);
         let conclusion = if failed.is_empty() { Conclusion::Complete } else { Conclusion::SomeFailed };
-        let summary = Summary { conclusion, finished: done, failed, left: 0, here: 0, elsewhere: 0, at_once: false };
+        let summary =
+            Summary { conclusion, finished: done, failed, left: 0, stopped, here: 0, elsewhere: 0, at_once: false };
         return Ok((summary, sinks.lost_something()));
     }
     let options = Options {
@@ -335,6 +339,7 @@ fn train(
             ..Limits::default()
         },
         wait: !args.no_wait,
+        courses,
     };
     let ledger: Arc<dyn Ledger> = Arc::<FolderLedger>::clone(ledger);
     let summary = controller::run(Arc::clone(plan), past, &options, &ledger, &mut sinks)?;

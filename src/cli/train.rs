@@ -2,17 +2,21 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{error_chain, print};
 use crate::backend::cpu::simd::Level;
 use crate::backend::cpu::team::Team;
+use crate::backend::cuda::die::Die;
+use crate::backend::cuda::lanes::LanesError;
+use crate::backend::cuda::library::Host;
 use crate::bench::processor;
 use crate::checkpoint::{CheckpointError, Opened, open};
 use crate::controller::stop_signals;
 use crate::data::Corpus;
-use crate::driver::{self, Device, DriverError, SettingFlags, Stopped, Training};
+use crate::driver::{self, Device, DriverError, Machine, SettingFlags, Stopped, Training};
 use crate::event::signal_name;
 use crate::run::{Ending, Outcome};
 use crate::settings::{Settings, conflicts};
@@ -25,9 +29,18 @@ pub(super) struct TrainArgs {
     /// Also write the log to this file
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     log: Option<PathBuf>,
-    /// Accepted for the reference driver's sake; the run's numbers are the same on every device
+    /// Which GPU, of those that the process sees; the run's numbers are the same on every one
     #[arg(long, value_name = "N", help_heading = "Run")]
     device: Option<String>,
+    /// What to train on
+    #[arg(long, value_enum, default_value_t = Backend::Cpu, help_heading = "Run")]
+    backend: Backend,
+    /// Time the phases of the first N steps; the table goes to standard error
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Run")]
+    profile: Option<u64>,
+    /// Also write the times to this file as JSON
+    #[arg(long, value_name = "FILE", requires = "profile", help_heading = "Run")]
+    profile_json: Option<PathBuf>,
     /// Threads [default: one a core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Run")]
     threads: Option<u16>,
@@ -40,6 +53,15 @@ pub(super) struct TrainArgs {
     /// Only evaluate the weights in this file; settings that are not given are the file's
     #[arg(long, value_name = "FILE", conflicts_with = "save", help_heading = "Run")]
     eval_only: Option<PathBuf>,
+}
+
+/// What to train on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Backend {
+    /// CPU cores
+    Cpu,
+    /// A GPU
+    Cuda,
 }
 
 /// Exit code of a run that diverged.
@@ -61,7 +83,8 @@ impl Refused {
 impl From<DriverError> for Refused {
     fn from(error: DriverError) -> Self {
         match error {
-            DriverError::OtherSettings { .. } | DriverError::Train(_) => Self::usage(error),
+            DriverError::OtherSettings { .. } | DriverError::Train(_) | DriverError::NoProfile => Self::usage(error),
+            DriverError::Lanes(LanesError::Unsupported(_)) => Self::usage(error),
             error => Self::fault(&error),
         }
     }
@@ -115,17 +138,31 @@ fn team(threads: Option<u16>) -> Result<Arc<Team>, Refused> {
     cpu_team(threads).map_err(Refused::usage)
 }
 
+/// What the run is computed on, and how the log names it.
+fn machine(args: &TrainArgs, team: Arc<Team>) -> Result<(Machine, Device), Refused> {
+    if args.backend == Backend::Cpu {
+        return Ok((Machine::Cpu(team), Device { name: processor(), capability: (0, 0), gpu: false }));
+    }
+    let text = args.device.as_deref().unwrap_or("0");
+    let ordinal = text.parse().map_err(|_| Refused::usage(format!("--device must be a GPU's index, not `{text}`")))?;
+    let die = Die::open(&Host::this(), ordinal).map_err(|error| Refused::fault(&error))?;
+    let name = die.name().map_err(|error| Refused::fault(&error))?;
+    let device = Device { name, capability: (die.arch().0 / 10, die.arch().0 % 10), gpu: true };
+    Ok((Machine::Cuda(Rc::new(die), team), device))
+}
+
 fn train(args: &TrainArgs, settings: Settings, corpus: &Corpus, team: Arc<Team>) -> Result<ExitCode, Refused> {
     let (log, save, resume) = (args.log.clone(), args.save.clone(), args.resume.clone());
-    let training = Training { settings, log, save, resume };
-    let device = Device { name: processor(), capability: (0, 0), gpu: false };
+    let (profile, profile_json) = (args.profile, args.profile_json.clone());
+    let training = Training { settings, log, save, resume, profile, profile_json };
+    let (machine, device) = machine(args, team)?;
     let signal = Arc::new(AtomicUsize::new(0));
     for number in stop_signals() {
         signal_hook::flag::register_usize(number, Arc::clone(&signal), number.unsigned_abs() as usize)
             .map_err(|error| Refused::fault(&error))?;
     }
     let stop = || signal.load(Ordering::Relaxed) != 0;
-    match driver::train(&training, corpus, team, &device, &stop)? {
+    match driver::train(&training, corpus, machine, &device, &stop)? {
         Stopped::Ended(outcome) => Ok(match outcome.ending {
             Ending::Finished(_) => ExitCode::SUCCESS,
             Ending::Diverged { .. } => ExitCode::from(DIVERGED),

@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, Sender};
 
 use super::effects::Input;
 use crate::event::Failure;
-use crate::plan::{Plan, PlannedRun};
+use crate::plan::{Mark, Plan, PlannedRun, StopRule};
 use crate::run::{Outcome, RunId};
 
 /// A run could not be claimed or published. The text names the path.
@@ -140,6 +140,18 @@ pub trait Ledger: Send + Sync {
     /// There is not, or the results folder cannot be written at all.
     fn room_for(&self, bytes: u64) -> Result<(), LedgerError>;
 
+    /// Where a run has rested, or would have by its log.
+    ///
+    /// # Errors
+    /// The results folder cannot be read.
+    fn marks(&self, run: &PlannedRun, rule: &StopRule) -> Result<Vec<Mark>, LedgerError>;
+
+    /// Notes where a run rests, and gives the run back; what differs from a note that was there before.
+    ///
+    /// # Errors
+    /// The results folder cannot be written.
+    fn rest(&self, run: &PlannedRun, mark: &Mark) -> Result<Option<String>, LedgerError>;
+
     /// Publishes a result durably, unless the run is another controller's by now; a result that is there already is left
     /// as it is.
     ///
@@ -156,6 +168,7 @@ enum Errand {
     GiveUp(usize),
     Failed(Claim, Failure, bool),
     Probe(u64),
+    Rest(usize, Mark),
     Publish(Box<Publication>),
 }
 
@@ -224,6 +237,10 @@ impl Clerks {
         self.put(Errand::Probe(bytes));
     }
 
+    pub(super) fn rest(&self, run: usize, mark: Mark) {
+        self.put(Errand::Rest(run, mark));
+    }
+
     pub(super) fn publish(&self, publication: Publication) {
         self.put(Errand::Publish(Box::new(publication)));
     }
@@ -238,14 +255,30 @@ impl Clerks {
 fn tend(plan: &Plan, ledger: &dyn Ledger, rounds: &Receiver<Vec<usize>>, inputs: &Sender<Input>) {
     for others in rounds {
         let others: Vec<_> = others.into_iter().map(|run| (run, &plan.runs[run])).collect();
+        others.iter().for_each(|&(run, _)| tell_of_marks(plan, ledger, run, inputs));
         let _ = inputs.send(Input::Tended(ledger.tend(&others)));
+    }
+}
+
+/// Tells where a run has rested, in a sweep that stops runs early. What cannot be read now is read the next time.
+fn tell_of_marks(plan: &Plan, ledger: &dyn Ledger, run: usize, inputs: &Sender<Input>) {
+    if let Some(rule) = &plan.stop
+        && let Ok(marks) = ledger.marks(&plan.runs[run], rule)
+        && !marks.is_empty()
+    {
+        let _ = inputs.send(Input::Marks(run, marks));
     }
 }
 
 fn serve(plan: &Plan, ledger: &dyn Ledger, inbox: &Receiver<Errand>, inputs: &Sender<Input>) {
     for errand in inbox {
         let report = match errand {
-            Errand::Claim(run) => Input::Claimed(run, ledger.claim(&plan.runs[run])),
+            Errand::Claim(run) => {
+                let answer = ledger.claim(&plan.runs[run]);
+                tell_of_marks(plan, ledger, run, inputs);
+                Input::Claimed(run, answer)
+            }
+            Errand::Rest(run, mark) => Input::Rested(run, mark, ledger.rest(&plan.runs[run], &mark)),
             Errand::Release(run, claim) => {
                 ledger.release(&plan.runs[run], &claim);
                 continue;

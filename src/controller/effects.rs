@@ -5,6 +5,7 @@ use std::path::Path;
 use super::clerk::{Claim, Claimed, LedgerError, Publication, Published, Tended};
 use super::process::Exit;
 use crate::event::{Event, Failure};
+use crate::plan::Mark;
 use crate::protocol::{FromWorker, ToWorker};
 
 /// A worker's process; never used twice.
@@ -26,6 +27,10 @@ pub(super) enum Input {
     Claimed(usize, Result<Claimed, LedgerError>),
     /// The ledger published this result, or could not.
     Published(Box<Publication>, Result<Published, LedgerError>),
+    /// The ledger has noted where a run rests, or could not; what differs from a note that was there before.
+    Rested(usize, Mark, Result<Option<String>, LedgerError>),
+    /// Where a run has rested, by the ledger.
+    Marks(usize, Vec<Mark>),
     /// The ledger was tended.
     Tended(Result<Tended, LedgerError>),
     /// The ledger found room, or did not.
@@ -58,6 +63,8 @@ pub(super) trait Effects {
     fn failed(&mut self, claim: Claim, failure: Failure, for_good: bool);
     /// Asks the ledger whether there is room: [`Input::Probed`] follows.
     fn probe(&mut self, bytes: u64);
+    /// Has it noted where a run rests, and gives the run back: [`Input::Rested`] follows.
+    fn rest(&mut self, run: usize, mark: Mark);
     /// Publishes a result: [`Input::Published`] follows.
     fn publish(&mut self, publication: Publication);
     /// The last that a worker printed, in the attempt's folder if it had one.

@@ -40,6 +40,8 @@ pub struct Summary {
     pub failed: Vec<(usize, Failure)>,
     /// Runs without a result that were not given up.
     pub left: usize,
+    /// Runs that were stopped early.
+    pub stopped: usize,
     /// Runs whose result this controller published.
     pub here: usize,
     /// Runs whose result other controllers published meanwhile.

@@ -39,6 +39,8 @@ pub(super) fn handle(state: &mut State, now: Instant, input: Input, fx: &mut dyn
             }
         }
         Input::Claimed(run, answer) => state.claimed(run, answer, now, fx),
+        Input::Rested(run, mark, answer) => state.rested(run, mark, answer, now, fx),
+        Input::Marks(run, marks) => state.marked(run, marks, fx),
         Input::Tended(answer) => state.tended(answer, fx),
         Input::Published(publication, answer) => state.published(*publication, answer, now, fx),
         Input::Probed(answer) => state.probed(answer, now, fx),

@@ -16,7 +16,7 @@ use super::process::{Launch, Process};
 use super::signals;
 use super::state::{Limits, State};
 use crate::event::{Event, Failure, Past};
-use crate::plan::Plan;
+use crate::plan::{Course, Mark, Plan};
 use crate::progress::Sink;
 use crate::protocol::ToWorker;
 
@@ -37,6 +37,8 @@ pub struct Options {
     pub limits: Limits,
     /// Whether it waits for runs that other controllers hold.
     pub wait: bool,
+    /// What is known of each run where the plan stops runs early; nothing else reads it.
+    pub courses: Vec<Course>,
 }
 
 /// The controller cannot work.
@@ -67,6 +69,7 @@ pub fn run(
     let clerks = Clerks::start(&plan, ledger, &sender).map_err(ControllerError::Thread)?;
     let mut state = State::new(plan, past, options.dies.clone(), options.limits, Instant::now());
     state.wait = options.wait;
+    state.begin_stopping(options.courses.clone());
     let mut live = Live { options, clerks, sender, sink, processes: HashMap::new() };
     let summary = turn(&mut state, &mut live, &inputs);
     let Live { clerks, .. } = live;
@@ -89,6 +92,7 @@ fn turn(state: &mut State, live: &mut Live<'_>, inputs: &Receiver<Input>) -> Sum
                 finished: summary.finished,
                 failed: summary.failed.len(),
                 left: summary.left,
+                stopped: summary.stopped,
                 here: summary.here,
                 elsewhere: summary.elsewhere,
                 wall_sec: state.started.elapsed().as_secs_f64(),
@@ -173,6 +177,10 @@ impl Effects for Live<'_> {
 
     fn probe(&mut self, bytes: u64) {
         self.clerks.probe(bytes);
+    }
+
+    fn rest(&mut self, run: usize, mark: Mark) {
+        self.clerks.rest(run, mark);
     }
 
     fn publish(&mut self, publication: Publication) {

@@ -15,6 +15,7 @@ mod pause;
 mod process;
 mod signals;
 mod state;
+mod stopping;
 #[cfg(test)]
 mod tests;
 mod work;

@@ -106,6 +106,7 @@ impl State {
             Seen::Free => {
                 self.set(run, RunState::Waiting);
                 self.waiting.push_back(run);
+                self.reconsider(fx);
             }
             Seen::Held { holder } => {
                 self.set(run, RunState::Elsewhere { holder });
@@ -118,6 +119,7 @@ impl State {
         self.set(run, RunState::Finished);
         self.others.finished += 1;
         let (id, label) = (self.run(run).id, self.run(run).label());
+        self.course_ended(run, &outcome, fx);
         fx.announce(Event::FinishedElsewhere { run: id, label, outcome });
     }
 
@@ -142,6 +144,9 @@ impl State {
             // The ledger's answer will tell; or the run is not this controller's in any case.
             RunState::Claiming
             | RunState::Publishing { .. }
+            | RunState::Resting
+            | RunState::Rested
+            | RunState::Stopped
             | RunState::Finished
             | RunState::Failed(_)
             | RunState::Elsewhere { .. } => return,

@@ -12,6 +12,7 @@ use super::halt::{Conclusion, Summary};
 use super::others::Others;
 use super::pause::Pause;
 use super::process::Exit;
+use super::stopping::Stopping;
 use crate::event::{At, Failure, Halt, Past};
 use crate::plan::{Plan, PlannedRun};
 use crate::protocol::Place;
@@ -96,6 +97,12 @@ pub(super) enum RunState {
     Publishing { at: At, outcome: Box<crate::run::Outcome> },
     /// Its result is on disk.
     Finished,
+    /// It rests, and that is not on disk yet.
+    Resting,
+    /// It rests until others have got as far.
+    Rested,
+    /// The rule of early stopping has it trained no further.
+    Stopped,
     /// Given up.
     Failed(Failure),
     /// Another controller's.
@@ -105,7 +112,7 @@ pub(super) enum RunState {
 impl RunState {
     /// Whether the run can get no further here.
     const fn settled(&self) -> bool {
-        matches!(self, Self::Finished | Self::Failed(_) | Self::Elsewhere { .. })
+        matches!(self, Self::Finished | Self::Stopped | Self::Failed(_) | Self::Elsewhere { .. })
     }
 
     /// Whether it is another controller's.
@@ -115,7 +122,7 @@ impl RunState {
 
     /// Whether a clerk has it in hand.
     const fn pending(&self) -> bool {
-        matches!(self, Self::Claiming | Self::Publishing { .. })
+        matches!(self, Self::Claiming | Self::Resting | Self::Publishing { .. })
     }
 }
 
@@ -238,6 +245,9 @@ pub(super) struct State {
     unsettled: usize,
     /// Runs that other controllers hold.
     elsewhere: usize,
+    /// Runs that rest.
+    rested: usize,
+    pub(super) stopping: Stopping,
     /// Runs that a clerk has in hand.
     pending: usize,
     /// Runs that the ledger was asked for.
@@ -268,6 +278,7 @@ impl State {
             let state = match past {
                 Past::Open => RunState::Waiting,
                 Past::Finished => RunState::Finished,
+                Past::Stopped => RunState::Stopped,
                 Past::Failed(failure) => RunState::Failed(failure.clone()),
             };
             RunEntry { state, failures: 0, tries: 0 }
@@ -292,6 +303,8 @@ impl State {
             started: now,
             ticked: now,
             elsewhere: 0,
+            rested: 0,
+            stopping: Stopping::default(),
             wait: true,
             others: Others::new(now),
             next_worker: 0,
@@ -338,6 +351,8 @@ impl State {
         let new = &self.runs[run].state;
         self.unsettled = self.unsettled + usize::from(old.settled()) - usize::from(new.settled());
         self.elsewhere = self.elsewhere + usize::from(new.elsewhere()) - usize::from(old.elsewhere());
+        let rests = |state: &RunState| usize::from(*state == RunState::Rested);
+        self.rested = self.rested + rests(new) - rests(&old);
         self.pending = self.pending + usize::from(new.pending()) - usize::from(old.pending());
         old
     }
@@ -348,12 +363,12 @@ impl State {
 
     /// Whether nothing is left to be done or to be waited for.
     pub(super) const fn settled(&self) -> bool {
-        self.unsettled == 0 && (self.elsewhere == 0 || !self.wait)
+        self.unsettled == self.rested && (self.elsewhere == 0 || !self.wait)
     }
 
     /// Whether all that is left is other controllers'.
     pub(super) const fn only_others(&self) -> bool {
-        self.unsettled == 0 && self.elsewhere > 0
+        self.unsettled == self.rested && self.elsewhere > 0
     }
 
     /// How many runs other controllers hold.
@@ -393,8 +408,9 @@ impl State {
             .collect();
         let finished = self.count(|state| *state == RunState::Finished);
         let at_once = self.stop.as_ref().is_some_and(|stop| stop.at_once);
-        let left = self.runs.len() - finished - failed.len();
+        let stopped = self.count(|state| *state == RunState::Stopped);
+        let left = self.runs.len() - finished - failed.len() - stopped;
         let Others { published: here, finished: elsewhere, .. } = self.others;
-        Summary { conclusion, finished, left, failed, here, elsewhere, at_once }
+        Summary { conclusion, finished, left, failed, stopped, here, elsewhere, at_once }
     }
 }

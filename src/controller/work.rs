@@ -7,7 +7,7 @@ use super::effects::Effects;
 use super::state::{Busy, Die, DieState, Early, Mood, RunState, State, Worker};
 use super::workers::stray;
 use crate::event::{Cause, Event, Failure, Halt};
-use crate::plan::CorpusInfo;
+use crate::plan::{CorpusInfo, CourseEnd};
 use crate::protocol::{Assignment, End, Place, ToWorker};
 use crate::settings::{Data, Settings};
 
@@ -57,6 +57,7 @@ impl State {
         self.claiming -= 1;
         match answer {
             Ok(Claimed::Ours(claim)) if self.stop.is_some() => self.give_back(run, claim, fx),
+            Ok(Claimed::Ours(claim)) if !self.goes_on(run) => self.claimed_in_vain(run, claim, fx),
             Ok(Claimed::Ours(claim)) => {
                 self.set(run, RunState::Ready);
                 self.ready.push_back((run, claim));
@@ -68,6 +69,7 @@ impl State {
             }
             Ok(Claimed::Unusable { failure }) => {
                 self.set(run, RunState::Failed(failure.clone()));
+                self.end_course(run, CourseEnd::Failed, fx);
                 let (id, label) = (self.run(run).id, self.run(run).label());
                 fx.announce(Event::RunFailed { run: id, label, attempts: 0, failure });
             }
@@ -127,6 +129,7 @@ impl State {
         let settings = planned.settings.clone();
         let corpus = self.corpus(&settings);
         let checkpoint_every = self.plan.options.checkpoint_every;
+        let rest = self.rest_of(run);
         let place = Place { lane: u32::try_from(lane).unwrap_or(u32::MAX), run: planned.id, attempt: claim.attempt };
         let started = Event::AttemptStarted {
             at: self.at(run, claim.attempt, die),
@@ -149,7 +152,7 @@ impl State {
             lost: None,
         };
         worker.lanes[lane] = Some(busy);
-        let assignment = Box::new(Assignment { place, folder, settings, corpus, checkpoint_every });
+        let assignment = Box::new(Assignment { place, folder, settings, corpus, checkpoint_every, rest });
         fx.send(worker.id, ToWorker::Assign { assignment });
         fx.announce(started);
     }
@@ -187,6 +190,7 @@ impl State {
             End::Result { outcome } if outcome.steps > steps => {
                 return Err(format!("a result after {} steps of {steps}", outcome.steps));
             }
+            End::Rested { mark } => self.rests(busy.run, mark)?,
             End::Cancelled { .. } if !busy.cancelled => {
                 return Err("a cancelled attempt that nobody cancelled".to_owned());
             }
@@ -219,6 +223,14 @@ impl State {
                     ended: crate::clock::now(),
                 });
                 self.set(busy.run, RunState::Publishing { at, outcome });
+            }
+            End::Rested { .. } if busy.lost.is_some() => self.abandon(die, &busy, fx),
+            End::Rested { mark } => {
+                self.early = Early::Over;
+                self.dies[die].faults.clear();
+                self.set(busy.run, RunState::Resting);
+                fx.announce(Event::RunRests { at: self.at(busy.run, place.attempt, die), steps: mark.steps });
+                fx.rest(busy.run, mark);
             }
             End::Cancelled { .. } => self.abandon(die, &busy, fx),
             End::Failed { failure } => {
@@ -277,6 +289,7 @@ impl State {
             let (id, label) = (self.run(run).id, self.run(run).label());
             fx.announce(Event::RunFailed { run: id, label, attempts, failure: failure.clone() });
             fx.give_up(run);
+            self.end_course(run, CourseEnd::Failed, fx);
         }
         if !again && self.limits.fail_fast {
             let label = self.run(run).label();
@@ -335,7 +348,9 @@ impl State {
                 self.starved = None;
                 if let RunState::Publishing { at, outcome } = self.set(run, RunState::Finished) {
                     self.others.published += 1;
+                    let ended = (*outcome).clone();
                     fx.announce(Event::RunFinished { at, outcome });
+                    self.course_ended(run, &ended, fx);
                 }
             }
             Ok(Published::LeaseLost { holder, differs }) => {

@@ -65,9 +65,10 @@ impl State {
         let starting = worker.mood == Mood::Starting;
         let said = match (&worker.mood, message) {
             // What a killed worker had said does not count any more, but for results: those are complete.
-            (Mood::Doomed { .. } | Mood::Dismissed, FromWorker::Ended { place, end: end @ End::Result { .. } }) => {
-                self.ended(die, place, end, now, fx)
-            }
+            (
+                Mood::Doomed { .. } | Mood::Dismissed,
+                FromWorker::Ended { place, end: end @ (End::Result { .. } | End::Rested { .. }) },
+            ) => self.ended(die, place, end, now, fx),
             (Mood::Doomed { .. } | Mood::Dismissed, _) => return false,
             // A worker that is told to leave before it is ready says hello all the same.
             (Mood::Starting | Mood::Leaving { .. }, FromWorker::Hello { hello }) => self.hello(die, hello, fx),

@@ -62,6 +62,7 @@ fn a_row(panel: Option<Panel>) -> Row {
         val_bpb: f64::NAN,
         val_acc: 0.333_333_333,
         grad_norm: 12_345.678,
+        grad_norms: None,
         lr: 0.000_987_654,
         panel,
         timing: Timing { step_sec: 0.012_345, tok_per_sec: 41_474.28, elapsed_sec: 1.5, eta_sec: 1e3 },

@@ -4,11 +4,13 @@
 
 mod flags;
 mod log;
+mod machine;
 mod output;
 mod sample;
 mod train;
 
 pub use flags::SettingFlags;
 pub use log::{Device, Heading, best, diverged, finals, graph_note, heading, row, summary};
+pub use machine::Machine;
 pub use sample::{Draw, Sampler};
 pub use train::{DriverError, Stopped, Training, evaluate, train};

@@ -3,18 +3,22 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use super::log::{self, Device, Heading};
+use super::machine::{Going, Machine};
 use super::output::Output;
 use crate::backend::cpu::team::Team;
+use crate::backend::cuda::die::DieError;
+use crate::backend::cuda::lanes::LanesError;
 use crate::checkpoint::{self, CheckpointError, Identity, Opened};
 use crate::data::{Corpus, DataError};
 use crate::model::{ModelConfig, ModelParams};
-use crate::run::{Ending, Outcome};
+use crate::run::{Best, Ending, Outcome};
 use crate::settings::table::TABLE;
 use crate::settings::{Opt, Settings, without_neutral};
-use crate::trainer::{Progress, Run, Snapshot, TrainError};
+use crate::trainer::ledger::better;
+use crate::trainer::{Profile, Progress, Progressed, Run, Snapshot, TrainError};
 
 /// What to train, and where its files are.
 #[derive(Debug)]
@@ -27,6 +31,10 @@ pub struct Training {
     pub save: Option<PathBuf>,
     /// A file that an earlier call saved the run in.
     pub resume: Option<PathBuf>,
+    /// Steps whose phases are timed.
+    pub profile: Option<u64>,
+    /// A file that the times go to as JSON.
+    pub profile_json: Option<PathBuf>,
 }
 
 /// How a run came to stop.
@@ -50,6 +58,23 @@ pub enum DriverError {
     /// This program lacks what a setting asks.
     #[error(transparent)]
     Train(#[from] TrainError),
+    /// The GPU cannot train it.
+    #[error(transparent)]
+    Lanes(#[from] LanesError),
+    /// The GPU.
+    #[error(transparent)]
+    Die(#[from] DieError),
+    /// Phases are not timed on a GPU.
+    #[error("--profile is for the cpu backend: `diesweep bench --backend cuda` times a GPU's steps")]
+    NoProfile,
+    /// The times cannot be written.
+    #[error("the profile cannot be written to {}: {source}", path.display())]
+    Profile {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// A checkpoint cannot be read or written.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
@@ -78,46 +103,101 @@ pub enum DriverError {
 pub fn train(
     training: &Training,
     corpus: &Corpus,
-    team: Arc<Team>,
+    machine: Machine,
     device: &Device,
     stop: &dyn Fn() -> bool,
 ) -> Result<Stopped, DriverError> {
     let settings = &training.settings;
     let params = ModelParams::new(&ModelConfig::from(settings));
     let identity = Identity::of(settings, &corpus.digest().to_string());
-    let mut run = Run::new(settings, corpus.clone(), team, None)?;
     let resumed = match &training.resume {
         Some(path) => Some(open_run(path, &identity, &params, settings)?),
         None => None,
     };
-    let from = resumed.as_ref().map(|snapshot| snapshot.progress.steps);
-    if let Some(snapshot) = resumed {
-        run.restore(snapshot);
+    let from = resumed.as_ref().map(|snapshot| snapshot.progress.clone());
+    let mut run = Going::begin(machine, settings, corpus, resumed)?;
+    if let Some(steps) = training.profile {
+        run.profile(steps)?;
     }
     let heading = log::heading(Heading { settings, params: &params, device, started: SystemTime::now() });
-    let mut out = Output::open(training.log.as_deref(), &(heading + log::graph_note(settings)), from)?;
-    let stopped = advance(&mut run, &mut out, stop)?;
+    let steps = from.as_ref().map(|progress| progress.steps);
+    let mut out = Output::open(training.log.as_deref(), &(heading + log::graph_note(settings)), steps)?;
+    let mut course = Course::from(from);
+    let stopped = course.advance(&mut run, training, &mut out, stop)?;
+    let began = Instant::now();
     if let Some(path) = &training.save {
-        checkpoint::save(path, identity, &params, &run.snapshot())?;
+        match run.snapshot()? {
+            Some(snapshot) => checkpoint::save(path, identity, &params, &snapshot)?,
+            None => eprintln!("warning: the run diverged, and {} is not written", path.display()),
+        }
+    }
+    if let Some(mut profile) = course.profile.take() {
+        if training.save.is_some() {
+            profile.add("checkpoint, at the end", began.elapsed());
+        }
+        tell_profile(&profile, training.profile_json.as_deref())?;
     }
     Ok(stopped)
 }
 
-fn advance(run: &mut Run, out: &mut Output, stop: &dyn Fn() -> bool) -> Result<Stopped, DriverError> {
-    loop {
-        match run.advance() {
-            Progress::Stepped { .. } => {}
-            Progress::Logged(row) => {
-                let progress = run.progress();
-                out.write(&(log::row(&row) + &log::best(progress.best_val_bpb, progress.best_val_acc)))?;
+/// Prints a profile on standard error, where it is in no log's way, and writes it as JSON where that is asked for.
+fn tell_profile(profile: &Profile, json: Option<&Path>) -> Result<(), DriverError> {
+    eprint!("{}", profile.text());
+    let Some(path) = json else { return Ok(()) };
+    let failed = |source| DriverError::Profile { path: path.to_owned(), source };
+    let text = serde_json::to_string_pretty(profile).map_err(|error| failed(error.into()))?;
+    std::fs::write(path, text + "\n").map_err(failed)
+}
+
+/// What the log tells of the way so far.
+#[derive(Default)]
+struct Course {
+    best_val_bpb: Option<Best>,
+    best_val_acc: Option<Best>,
+    /// Steps done.
+    steps: u64,
+    profile: Option<Profile>,
+}
+
+impl Course {
+    fn from(progress: Option<Progressed>) -> Self {
+        let Some(Progressed { best_val_bpb, best_val_acc, steps, .. }) = progress else { return Self::default() };
+        Self { best_val_bpb, best_val_acc, steps, profile: None }
+    }
+
+    fn advance(
+        &mut self,
+        run: &mut Going,
+        training: &Training,
+        out: &mut Output,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Stopped, DriverError> {
+        let settings = &training.settings;
+        loop {
+            for progress in run.advance(settings.steps, training.save.is_some())? {
+                match progress {
+                    Progress::Stepped { step } => self.steps = step + 1,
+                    Progress::Logged(row) => {
+                        self.steps = row.step + 1;
+                        self.best_val_bpb =
+                            better(self.best_val_bpb, |a, b| a < b, Best { value: row.val_bpb, step: row.step });
+                        self.best_val_acc =
+                            better(self.best_val_acc, |a, b| a > b, Best { value: row.val_acc, step: row.step });
+                        out.write(&(log::row(&row) + &log::best(self.best_val_bpb, self.best_val_acc)))?;
+                    }
+                    Progress::Ended(outcome) => {
+                        self.profile = self.profile.take().or_else(|| run.profiled());
+                        out.write(&closing(settings, &outcome))?;
+                        return Ok(Stopped::Ended(outcome));
+                    }
+                }
             }
-            Progress::Ended(outcome) => {
-                out.write(&closing(run.settings(), &outcome))?;
-                return Ok(Stopped::Ended(outcome));
+            if self.profile.is_none() {
+                self.profile = run.profiled();
             }
-        }
-        if stop() {
-            return Ok(Stopped::Asked { steps: run.steps() });
+            if stop() {
+                return Ok(Stopped::Asked { steps: self.steps });
+            }
         }
     }
 }

@@ -7,7 +7,8 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use crate::backend::cpu::team::Team;
-use crate::model::{Class, ModelConfig, ModelParams, init_params};
+use crate::model::{Class, ModelConfig, ModelParams, ParamId, init_params};
+use crate::run::GroupNorms;
 use crate::settings::{Decay, Opt, ScaleInit, ScaleLrMode, Settings};
 
 use super::adamw::{AdamW, adamw_chunk};
@@ -48,6 +49,8 @@ pub struct StepReport {
     pub lr: f64,
     /// L2 norm of the gradient over all weights, before clipping. Not finite where some gradient is not.
     pub grad_norm: f64,
+    /// The same by groups of tensors.
+    pub grad_norms: GroupNorms,
 }
 
 /// A run's optimizer: what its settings say, and how the work is cut up.
@@ -59,6 +62,8 @@ pub struct Optimizer {
     scales_decay: bool,
     /// Pieces of all tensors, in the table's order: those of the gradient's norm.
     norm_pieces: Vec<Range<usize>>,
+    /// The group of each.
+    norm_groups: Vec<Group>,
     /// Pieces of what AdamW trains, and whether they decay.
     adamw_pieces: Vec<(Range<usize>, bool)>,
     sr4: Option<Sr4Plan>,
@@ -94,6 +99,26 @@ struct Piece {
     tensor: usize,
     arena: Range<usize>,
     q: Range<usize>,
+}
+
+/// Groups of tensors whose gradients' norms are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Group {
+    Embedding,
+    Blocks,
+    Head,
+}
+
+impl Group {
+    fn of(params: &ModelParams, id: ParamId) -> Self {
+        if id == params.emb {
+            Self::Embedding
+        } else if [params.ln_out_w, params.ln_out_b, params.head].contains(&id) {
+            Self::Head
+        } else {
+            Self::Blocks
+        }
+    }
 }
 
 fn pieces_of(range: Range<usize>, len: usize) -> impl Iterator<Item = Range<usize>> {
@@ -147,6 +172,11 @@ impl Optimizer {
             grad_clip: settings.grad_clip,
             scales_decay: settings.decay == Decay::All,
             norm_pieces: params.table.iter().flat_map(|p| pieces_of(p.id.range(), PIECE)).collect(),
+            norm_groups: params
+                .table
+                .iter()
+                .flat_map(|p| pieces_of(p.id.range(), PIECE).map(|_| Group::of(params, p.id)))
+                .collect(),
             adamw_pieces: adamw_runs
                 .into_iter()
                 .flat_map(|(run, decays)| pieces_of(run, PIECE).map(move |piece| (piece, decays)))
@@ -197,7 +227,7 @@ impl Optimizer {
     /// Takes the update of a step (from 0) by the gradients, an arena, which clipping may change. The ternary tensors'
     /// weights stay those of the step's forward pass until [`Optimizer::refresh`].
     pub fn apply(&self, team: &Team, state: &mut State, grads: &mut [f32], step: u64) -> StepReport {
-        let report = StepReport { lr: self.schedule.at(step), grad_norm: self.norm(team, grads) };
+        let report = self.measure(team, grads, step);
         if let Some(factor) = clip_factor(report.grad_norm, self.grad_clip) {
             let pieces = cut(grads, self.norm_pieces.iter().cloned());
             share(team, pieces, |g| scale_in_place(team.level(), g, factor));
@@ -219,8 +249,31 @@ impl Optimizer {
         report
     }
 
+    /// What a step's log tells of its gradients, an arena.
+    pub fn measure(&self, team: &Team, grads: &[f32], step: u64) -> StepReport {
+        let sums = self.piece_sums(team, grads);
+        StepReport { lr: self.schedule.at(step), grad_norm: total(&sums), grad_norms: self.group_norms(&sums) }
+    }
+
     /// L2 norm of the gradient over all weights.
     pub fn norm(&self, team: &Team, grads: &[f32]) -> f64 {
+        total(&self.piece_sums(team, grads))
+    }
+
+    /// The norms by groups, from the sums of squares of the pieces: those of a group in order.
+    ///
+    /// # Panics
+    /// Not one sum for each piece.
+    pub fn group_norms(&self, sums: &[f64]) -> GroupNorms {
+        assert_eq!(sums.len(), self.norm_groups.len(), "a sum for each piece");
+        let of = |group: Group| {
+            let mine = self.norm_groups.iter().zip(sums).filter(|(of, _)| **of == group);
+            mine.fold(0.0, |total, (_, sum)| total + sum).sqrt()
+        };
+        GroupNorms { embedding: of(Group::Embedding), blocks: of(Group::Blocks), head: of(Group::Head) }
+    }
+
+    fn piece_sums(&self, team: &Team, grads: &[f32]) -> Vec<f64> {
         /// Pieces a task takes: vectors of channels are pieces of their own, and too small for one.
         const BATCH: usize = 8;
         let mut sums = vec![0.0; self.norm_pieces.len()];
@@ -230,7 +283,7 @@ impl Optimizer {
                 *sum = squares(team.level(), &grads[piece.clone()]);
             }
         });
-        sums.iter().fold(0.0, |total, sum| total + sum).sqrt()
+        sums
     }
 
     fn apply_sr4(&self, team: &Team, plan: &Sr4Plan, state: &mut Sr4State, grads: &[f32], step: u64) {
@@ -264,6 +317,11 @@ impl Optimizer {
         let by = self.adamw.step(step, rate.lr, self.scales_decay);
         adamw_chunk(team.level(), &mut state.scale, &scale_grads, &mut state.m, &mut state.v, &by);
     }
+}
+
+/// The norm of all pieces, in order.
+fn total(sums: &[f64]) -> f64 {
+    sums.iter().fold(0.0, |total, sum| total + sum).sqrt()
 }
 
 /// Cuts disjoint, ascending ranges out of a buffer.

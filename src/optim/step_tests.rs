@@ -124,3 +124,25 @@ fn decay_of_matrices_spares_vectors_and_scales() {
     assert_eq!(pulled(Decay::All, Opt::AdamW), (0.5, -0.02, None));
     assert_eq!(pulled(Decay::Matrices, Opt::AdamW), (1.0, -0.04, None));
 }
+
+#[test]
+fn the_groups_norms_are_those_of_their_tensors() {
+    let (_, params) = model();
+    let team = Team::new(1, Level::PORTABLE).expect("threads");
+    let report = Optimizer::new(&baseline(), &params).measure(&team, &gradients(&params), 0);
+    let grads = gradients(&params);
+    let norm = |of: &dyn Fn(&str) -> bool| {
+        let tensors = params.table.iter().filter(|p| of(&p.name)).flat_map(|p| p.id.of(&grads));
+        tensors.map(|&g| f64::from(g).powi(2)).sum::<f64>().sqrt()
+    };
+    let head = |name: &str| name == "head" || name.starts_with("ln_out");
+    let groups = report.grad_norms;
+    for (found, expected) in [
+        (groups.embedding, norm(&|name| name == "emb")),
+        (groups.blocks, norm(&|name| name != "emb" && !head(name))),
+        (groups.head, norm(&head)),
+        (report.grad_norm, norm(&|_| true)),
+    ] {
+        assert!(expected > 0.0 && (found - expected).abs() < 1e-12 * expected, "{found} {expected}");
+    }
+}

@@ -33,6 +33,7 @@ pub fn build(request: &Request, resolver: &mut Resolver<'_>) -> Result<Plan, Vec
     let (runs, configurations) = order::order(&request.seeds, configurations, &mut notes);
     notes.extend(notes::rising_rates(&configurations, &runs));
     notes.extend(power_of(request, &configurations, &runs));
+    notes.extend(request.stop.as_ref().map(|rule| format!("early stopping is on: {rule}")));
     Ok(Plan {
         name: request.name.clone(),
         axes,
@@ -41,6 +42,7 @@ pub fn build(request: &Request, resolver: &mut Resolver<'_>) -> Result<Plan, Vec
         compare: request.compare.clone(),
         corpora: check.corpora.infos,
         options: request.options.clone(),
+        stop: request.stop.clone(),
         notes,
     })
 }

@@ -7,6 +7,7 @@
 
 mod build;
 mod corpus;
+mod decide;
 mod exclude;
 mod expand;
 mod fault;
@@ -16,15 +17,18 @@ mod names;
 mod notes;
 mod order;
 pub mod request;
+mod stop;
 pub mod work;
 
 pub use build::{Resolver, build, faults};
 pub use corpus::open as open_corpus;
+pub use decide::{Course, CourseEnd, Decision, Decisions, Fate, Standing, decide};
 pub use fault::{Fault, Span};
 pub use lanes::{BadLanes, LanesAsked, MOST_LANES};
 pub use names::is_plain;
 pub use notes::power;
 pub use order::{ShapeKey, shape_key};
+pub use stop::{Mark, Marker, Rest, StopKind, StopRule};
 
 use std::path::PathBuf;
 
@@ -191,6 +195,9 @@ pub struct Plan {
     pub corpora: Vec<CorpusInfo>,
     /// Options that change no number.
     pub options: RunOptions,
+    /// Rule of early stopping; none where all runs are trained to their ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopRule>,
     /// Notes for the user: merged points, power warning.
     pub notes: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! What a sweep asks for, each value with the place of the text that says it.
 
-use super::{Compare, RunOptions, Span};
+use super::{Compare, RunOptions, Span, StopRule};
 use crate::settings::{Setting, Value};
 
 /// A value of a setting, accepted by its [kind](crate::settings::Kind).
@@ -87,6 +87,8 @@ pub struct Request {
     pub compare: Compare,
     /// Options that change no number.
     pub options: RunOptions,
+    /// Rule of early stopping.
+    pub stop: Option<StopRule>,
     /// Settings of which some value was at fault and is not here: what they have a part in is not judged.
     pub doubtful: Vec<&'static str>,
 }

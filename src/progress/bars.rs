@@ -189,7 +189,7 @@ mod tests {
         let results = "results/s".into();
         board.apply(
             began,
-            &Event::SweepStarted { sweep: "s".into(), results, runs: 1, finished: 0, failed: 0, dies: 1 },
+            &Event::SweepStarted { sweep: "s".into(), results, runs: 1, finished: 0, failed: 0, stopped: 0, dies: 1 },
         );
         assert!(board.on(0).is_empty());
         let started = Event::AttemptStarted { at: at.clone(), steps: 100, tokens_per_step: 64, shape: 0 };

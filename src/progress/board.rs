@@ -134,7 +134,12 @@ impl Board {
                 self.open.remove(&at.run);
                 self.leave(at.run);
             }
-            Event::AttemptFailed { at, .. } | Event::AttemptAbandoned { at } => self.leave(at.run),
+            Event::AttemptFailed { at, .. } | Event::AttemptAbandoned { at } | Event::RunRests { at, .. } => {
+                self.leave(at.run);
+            }
+            Event::RunStopped { run, .. } => {
+                self.open.remove(run);
+            }
             Event::RunFailed { run, .. } => {
                 self.failed += 1;
                 self.open.remove(run);
@@ -150,6 +155,7 @@ impl Board {
             | Event::DieSetAside { .. }
             | Event::Beat { step: None, .. }
             | Event::Checkpointed { .. }
+            | Event::RungDecided { .. }
             | Event::RunElsewhere { .. }
             | Event::ResultDiffers { .. }
             | Event::Waiting { .. }

@@ -25,7 +25,15 @@ fn started(plan: &Plan, run: usize, die: usize) -> Event {
 }
 
 fn sweep_started(dies: usize) -> Event {
-    Event::SweepStarted { sweep: "s".into(), results: "results/s".into(), runs: 4, finished: 0, failed: 0, dies }
+    Event::SweepStarted {
+        sweep: "s".into(),
+        results: "results/s".into(),
+        runs: 4,
+        finished: 0,
+        failed: 0,
+        stopped: 0,
+        dies,
+    }
 }
 
 fn logged(plan: &Plan, run: usize, die: usize, step: u64) -> Event {
@@ -111,7 +119,15 @@ fn written(quiet: bool) -> String {
     let failure = Failure::new(Cause::Bug, "the trainer panicked: no");
     let (run, label) = (plan.runs[1].id, plan.runs[1].label());
     plain.take(&Event::RunFailed { run, label, attempts: 1, failure });
-    plain.take(&Event::SweepEnded { finished: 1, failed: 1, left: 2, here: 1, elsewhere: 0, wall_sec: 60.4 });
+    plain.take(&Event::SweepEnded {
+        finished: 1,
+        failed: 1,
+        left: 2,
+        here: 1,
+        elsewhere: 0,
+        stopped: 0,
+        wall_sec: 60.4,
+    });
     String::from_utf8(text).unwrap()
 }
 

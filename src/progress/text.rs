@@ -64,12 +64,13 @@ fn resumed(label: &str, steps: Option<u64>, refused: &[String]) -> String {
 /// The line that a user gets for an event; most have none. `done` of `total` runs have a result.
 pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
     Some(match event {
-        Event::SweepStarted { sweep, results, runs: all, finished, failed, dies: count } => {
+        Event::SweepStarted { sweep, results, runs: all, finished, failed, stopped, dies: count } => {
             let on = if *count > 0 { format!(", on {}", dies(*count)) } else { String::new() };
-            let to_do = all - finished - failed;
+            let to_do = all - finished - failed - stopped;
+            let early = if *stopped > 0 { format!(", {stopped} stopped early") } else { String::new() };
             let given_up = if *failed > 0 { format!(", {failed} given up") } else { String::new() };
             format!(
-                "{sweep}: {}: {finished} finished{given_up}, {to_do} to do{on}; results in {}",
+                "{sweep}: {}: {finished} finished{given_up}{early}, {to_do} to do{on}; results in {}",
                 runs(*all),
                 results.display()
             )
@@ -145,8 +146,8 @@ pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
             signal_name(*signal)
         ),
         Event::Stopping { halt } => format!("stopping: {halt}"),
-        Event::SweepEnded { finished, failed, left, here, elsewhere, wall_sec } => {
-            let rest = [(*failed, "failed"), (*left, "left")];
+        Event::SweepEnded { finished, failed, left, stopped, here, elsewhere, wall_sec } => {
+            let rest = [(*stopped, "stopped early"), (*failed, "failed"), (*left, "left")];
             let rest: String = rest.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!(", {n} {word}")).collect();
             let shared = if *elsewhere > 0 {
                 format!(" ({here} here, {elsewhere} by other controllers)")
@@ -155,7 +156,17 @@ pub(super) fn line(event: &Event, done: usize, total: usize) -> Option<String> {
             };
             format!("{} finished{shared}{rest}, in {}", runs(*finished), span(*wall_sec))
         }
+        Event::RungDecided { arm, steps, metric, standings } => {
+            let gone = standings.iter().filter(|standing| !standing.goes_on).count();
+            let of = standings.len();
+            format!("{arm} after {steps} steps: {gone} of {of} configurations stop, by their mean {metric}")
+        }
+        Event::RunStopped { label, steps, metric, value, target, .. } => {
+            let why = if *target { "target reached" } else { "stopped early" };
+            format!("{why} after {steps} steps  {label}  {metric} {value:.4}")
+        }
         Event::WorkerReady { .. }
+        | Event::RunRests { .. }
         | Event::WorkerLost { .. }
         | Event::AttemptStarted { .. }
         | Event::Logged { .. }
@@ -211,6 +222,7 @@ mod tests {
                 runs: 12,
                 finished: 5,
                 failed: 0,
+                stopped: 0,
                 dies: 2
             }),
             "s: 12 runs: 5 finished, 7 to do, on 2 dies; results in results/s"
@@ -238,11 +250,27 @@ mod tests {
             "warning: sr4 seed=3 starts over, since a is damaged: x; b is damaged: y"
         );
         assert_eq!(
-            say(Event::SweepEnded { finished: 1, failed: 0, left: 2, here: 1, elsewhere: 0, wall_sec: 61.0 }),
+            say(Event::SweepEnded {
+                finished: 1,
+                failed: 0,
+                left: 2,
+                stopped: 0,
+                here: 1,
+                elsewhere: 0,
+                wall_sec: 61.0
+            }),
             "1 run finished, 2 left, in 1m 01s"
         );
         assert_eq!(
-            say(Event::SweepEnded { finished: 6, failed: 0, left: 0, here: 4, elsewhere: 2, wall_sec: 3.0 }),
+            say(Event::SweepEnded {
+                finished: 6,
+                failed: 0,
+                left: 0,
+                stopped: 0,
+                here: 4,
+                elsewhere: 2,
+                wall_sec: 3.0
+            }),
             "6 runs finished (4 here, 2 by other controllers), in 3s"
         );
         let holders = vec!["process 7 on k80-1".to_owned(), "process 9 on k80-2".to_owned()];

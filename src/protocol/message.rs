@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Device, Failure, Phase};
-use crate::plan::{CheckpointEvery, CorpusInfo};
+use crate::plan::{CheckpointEvery, CorpusInfo, Mark, Rest};
 use crate::run::{Outcome, Row, RunId};
 use crate::settings::Settings;
 
 /// Raised whenever a message changes; both sides must have the same.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Exit status of a worker that does not hear of its controller any more. Nobody is to blame for it.
 pub const ORPHANED: u8 = 3;
@@ -67,6 +67,9 @@ pub struct Assignment {
     pub corpus: CorpusInfo,
     /// How often the run is saved.
     pub checkpoint_every: CheckpointEvery,
+    /// Where it rests; to its end where absent.
+    #[serde(default)]
+    pub rest: Option<Rest>,
 }
 
 /// From the controller to a worker.
@@ -114,6 +117,11 @@ pub enum End {
     Result {
         /// The result.
         outcome: Box<Outcome>,
+    },
+    /// It rests where it was to, and is saved.
+    Rested {
+        /// The run as it was there.
+        mark: Mark,
     },
     /// It was cancelled.
     Cancelled {

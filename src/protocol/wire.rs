@@ -117,6 +117,7 @@ mod tests {
             val_bpb: 0.1 + 0.2,
             val_acc: 1.0 / 3.0,
             grad_norm: f64::MIN_POSITIVE,
+            grad_norms: None,
             lr: 1e-3,
             panel: None,
             timing: Timing { step_sec: 0.0, tok_per_sec: f64::INFINITY, elapsed_sec: 1.5, eta_sec: 2.0 },

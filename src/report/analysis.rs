@@ -23,6 +23,8 @@ pub enum SeedState {
     Diverged,
     /// Its last attempt failed.
     Failed,
+    /// The rule of early stopping has it trained no further.
+    Stopped,
     /// Not yet.
     Unfinished,
 }
@@ -87,6 +89,11 @@ impl ConfigurationResults {
         self.count(SeedState::Failed)
     }
 
+    /// How many runs were stopped early.
+    pub fn stopped(&self) -> usize {
+        self.count(SeedState::Stopped)
+    }
+
     /// How many runs have not ended.
     pub fn unfinished(&self) -> usize {
         self.count(SeedState::Unfinished)
@@ -133,6 +140,7 @@ fn analyse_on(plan: &Plan, loaded: &Loaded, devices: &Devices, forced: bool) -> 
     let configurations: Vec<_> = plan.configurations.iter().map(gather).collect();
     let confounded = |arm: &str| devices.confounded(arm, &plan.compare.baseline).filter(|_| !forced);
     let mut verdict = verdict_on(plan, &configurations, &confounded);
+    verdict.notes.extend(super::stops::notes(plan, loaded));
     verdict.notes.extend(Kinds::of(plan, loaded).notes(plan, &verdict));
     Analysis { configurations, verdict, strangers: loaded.strangers.clone(), warnings: loaded.warnings.clone() }
 }
@@ -141,6 +149,7 @@ fn seed_state(state: &RunState, metric: Metric) -> SeedState {
     let result = match state {
         RunState::Ended(result) => result,
         RunState::Failed { .. } => return SeedState::Failed,
+        RunState::Stopped { .. } => return SeedState::Stopped,
         RunState::Unfinished => return SeedState::Unfinished,
     };
     if let Ending::Diverged { .. } = result.outcome.ending {

@@ -87,6 +87,11 @@ impl Merged {
         };
         let mut places: HashMap<RunId, (usize, usize)> = HashMap::new();
         let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        for folder in folders {
+            if let Some(rule) = &folder.plan.stop {
+                merged.notes.push(format!("early stopping was on in {}: {rule}", folder.plan.name));
+            }
+        }
         for (f, folder) in folders.iter().enumerate() {
             for configuration in &folder.plan.configurations {
                 let place = merged.configuration(names.of(f, &configuration.arm), &configuration.axes);
@@ -213,6 +218,7 @@ fn empty_plan(folders: &[Folder], baseline: String, metric: Option<Metric>) -> P
         compare: Compare { baseline, metric: metric.unwrap_or(first.compare.metric) },
         corpora,
         options: first.options.clone(),
+        stop: None,
         notes: Vec::new(),
     }
 }

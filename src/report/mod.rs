@@ -19,6 +19,7 @@ mod merge;
 mod metric;
 mod plots;
 mod runs;
+mod stops;
 mod summary;
 mod tables;
 mod verdict;

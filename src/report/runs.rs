@@ -1,7 +1,7 @@
 //! comparison.csv: a row for each run.
 
 use super::columns::{AxisForms, Table, header, number, optional, optional_whole};
-use crate::plan::{Plan, PlannedRun};
+use crate::plan::{Mark, Plan, PlannedRun};
 use crate::run::{Best, Ending};
 use crate::settings::Precision;
 use crate::store::{Loaded, RunState, StoredResult};
@@ -51,12 +51,14 @@ fn cells(run: &PlannedRun, state: &RunState) -> Vec<String> {
             Ending::Diverged { .. } => ("diverged", Some(result.as_ref())),
         },
         RunState::Failed { .. } => ("failed", None),
+        RunState::Stopped { .. } => ("stopped", None),
         RunState::Unfinished => ("unfinished", None),
     };
     let mut cells = vec![run.seed.to_string(), status.to_owned()];
-    match result {
-        Some(result) => cells.extend(values(result)),
-        None => cells.extend(std::array::from_fn::<String, 11, _>(|_| optional(None))),
+    match (result, state) {
+        (Some(result), _) => cells.extend(values(result)),
+        (None, RunState::Stopped { mark }) => cells.extend(stopped(mark)),
+        (None, _) => cells.extend(std::array::from_fn::<String, 11, _>(|_| optional(None))),
     }
     cells.extend([precision(run.settings.precision).to_owned(), run.id.to_string()]);
     cells.extend(match (result, state) {
@@ -89,6 +91,18 @@ fn values(result: &StoredResult) -> [String; 11] {
         optional(finals.and_then(|f| f.test_acc)),
         optional_whole(diverged),
     ]
+}
+
+/// The same of a run that was stopped early: what it had come to, which is no final value.
+fn stopped(mark: &Mark) -> [String; 11] {
+    let (bpb, acc) = (mark.best_val_bpb, mark.best_val_acc);
+    let mut cells = std::array::from_fn(|_| optional(None));
+    cells[0] = optional_whole(Some(mark.steps));
+    cells[4] = optional(bpb.map(|best| best.value));
+    cells[5] = optional_whole(bpb.map(|best| best.step));
+    cells[6] = optional(acc.map(|best| best.value));
+    cells[7] = optional_whole(acc.map(|best| best.step));
+    cells
 }
 
 /// The volatile columns.

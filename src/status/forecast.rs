@@ -45,6 +45,7 @@ impl Forecast {
                     sum.seconds += result.outcome.wall_sec;
                 }
                 RunState::Failed { failure, .. } if failure.for_good => over += steps,
+                RunState::Stopped { .. } => over += steps,
                 RunState::Failed { .. } | RunState::Unfinished => {
                     let done = if trained.is_empty() { None } else { trained.get(run.id.to_string().as_str()) };
                     let done = done.map_or(0.0, |&step| step as f64);

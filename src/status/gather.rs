@@ -43,6 +43,7 @@ pub fn gather(view: &View, plan: &Plan, beats: &mut Beats) -> Result<Status, Sto
                 Ending::Diverged { .. } => counts.diverged += 1,
             },
             RunState::Failed { failure, .. } if failure.for_good => counts.failed += 1,
+            RunState::Stopped { .. } => counts.stopped += 1,
             RunState::Failed { .. } | RunState::Unfinished => open.push(run),
         }
     }

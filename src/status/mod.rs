@@ -59,6 +59,8 @@ pub struct Counts {
     pub diverged: usize,
     /// Given up.
     pub failed: usize,
+    /// Stopped early by the sweep's rule.
+    pub stopped: usize,
 }
 
 /// What is known of a process that holds a run.

@@ -52,7 +52,7 @@ fn every_run_is_in_one_state() {
     let status = look(root.path());
     assert_eq!(
         status.runs,
-        Counts { planned: 6, todo: 2, held: 0, finished: 2, diverged: 1, failed: 1 },
+        Counts { planned: 6, todo: 2, held: 0, finished: 2, diverged: 1, failed: 1, stopped: 0 },
         "{}",
         status.text()
     );
@@ -72,7 +72,7 @@ fn it_reads_as_lines() {
         time: "2026-11-30T20:00:00.000Z".into(),
         sweep: "s".into(),
         results: "results/s".into(),
-        runs: Counts { planned: 24, todo: 10, held: 2, finished: 10, diverged: 1, failed: 1 },
+        runs: Counts { planned: 24, todo: 10, held: 2, finished: 10, diverged: 1, failed: 1, stopped: 0 },
         done: 0.524,
         eta_sec: Some(725.2),
         held: vec![Held {

@@ -68,6 +68,7 @@ fn counts(counts: &Counts) -> String {
         (counts.finished, "finished"),
         (counts.diverged, "diverged"),
         (counts.failed, "failed"),
+        (counts.stopped, "stopped early"),
         (counts.held, "held"),
         (counts.todo, "to do"),
     ];

@@ -53,6 +53,11 @@ pub(super) fn compare(old: &Value, new: &Plan) -> PlanChange {
             change.lines.push(format!("compare.{key} was {was}, is {is}"));
         }
     }
+    let (was, is) = (&old["stop"], &new["stop"]);
+    if was != is {
+        let shown = |rule: &Value| if rule.is_null() { "absent".to_owned() } else { rule.to_string() };
+        change.lines.push(format!("stop was {}, is {}", shown(was), shown(is)));
+    }
     change.lines.extend(corpora(old, &new));
     change
 }

@@ -19,7 +19,10 @@ impl View {
     /// # Errors
     /// The system refuses.
     pub fn glance(&self, plan: &Plan) -> Result<Vec<RunState>, StoreError> {
-        plan.runs.par_iter().map(|run| self.glance_at(run)).collect()
+        let states: Result<Vec<_>, StoreError> = plan.runs.par_iter().map(|run| self.glance_at(run)).collect();
+        let mut states = states?;
+        self.settle(plan, &mut states)?;
+        Ok(states)
     }
 
     fn glance_at(&self, run: &PlannedRun) -> Result<RunState, StoreError> {

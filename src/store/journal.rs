@@ -202,7 +202,7 @@ mod tests {
         [
             Event::DiskFree { waited: 7 },
             Event::Stopping { halt: Halt::NoDies },
-            Event::SweepEnded { finished: 1, failed: 0, left: 2, here: 1, elsewhere: 0, wall_sec: 0.5 },
+            Event::SweepEnded { finished: 1, failed: 0, left: 2, stopped: 0, here: 1, elsewhere: 0, wall_sec: 0.5 },
         ]
     }
 

@@ -7,9 +7,10 @@ use rayon::prelude::*;
 use super::attempt::last_failure;
 use super::durable::read_if_there;
 use super::error::StoreError;
+use super::marks::Stops;
 use super::record::{AttemptFailure, StoredResult};
 use super::view::View;
-use crate::plan::{Plan, PlannedRun};
+use crate::plan::{Mark, Plan, PlannedRun};
 
 /// How far a planned run is.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,11 @@ pub enum RunState {
         attempt: u32,
         /// Why.
         failure: AttemptFailure,
+    },
+    /// The plan's rule of early stopping has it trained no further.
+    Stopped {
+        /// The run as it was when it was judged.
+        mark: Mark,
     },
     /// It has not been started, or its last attempt was broken off.
     Unfinished,
@@ -44,6 +50,8 @@ pub struct Loaded {
     pub states: Vec<RunState>,
     /// Folders of runs that are not in the plan: kept, and left out of the tables.
     pub strangers: Vec<String>,
+    /// Early stopping, where the plan asks for it.
+    pub stops: Option<Stops>,
     /// Published files that do not hold together, one line each; their runs count as unfinished.
     pub warnings: Vec<String>,
 }
@@ -76,7 +84,8 @@ impl View {
         let strangers = self.folders().iter().filter(|(id, _)| !planned.contains(id));
         let mut strangers: Vec<String> = strangers.map(|(_, name)| name.clone()).collect();
         strangers.sort();
-        Ok(Loaded { states, strangers, warnings })
+        let stops = self.settle(plan, &mut states)?;
+        Ok(Loaded { states, strangers, stops, warnings })
     }
 
     /// The result of a run, if it has one that holds together.

@@ -235,6 +235,7 @@ fn parse_row(line: &str) -> Result<Row, String> {
         val_bpb: number(2)?,
         val_acc: number(3)?,
         grad_norm: number(4)?,
+        grad_norms: None,
         lr: number(5)?,
         panel: if absent { None } else { Some(panel()?) },
         timing: Timing { step_sec: number(6)?, tok_per_sec: number(7)?, elapsed_sec: number(8)?, eta_sec: number(9)? },
@@ -280,6 +281,7 @@ mod tests {
             val_bpb: 8.000_001,
             val_acc: 0.003_906_25,
             grad_norm: 12.345_678,
+            grad_norms: None,
             lr: 1e-3,
             panel: panel.then_some(Panel {
                 churn: 0.0,

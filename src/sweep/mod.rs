@@ -8,6 +8,7 @@ mod diagnostics;
 mod load;
 mod points;
 mod reader;
+mod stop;
 mod top;
 
 pub use diagnostics::{Diagnostics, stderr_takes_colour};

@@ -13,11 +13,8 @@ use crate::settings::{Settings, setting};
 pub(super) const KEYS: &[&str] =
     &["name", "seeds", "zip", "exclude", "base", "arm", "compare", "run", "trainer", "stop", "slurm"];
 /// Tables that are part of the format and that the program cannot do yet.
-const TABLES_NOT_BUILT: [(&str, &str); 3] = [
-    ("trainer", "external trainers are not built in yet"),
-    ("stop", "stopping runs early is not built yet"),
-    ("slurm", "running under Slurm is not built yet"),
-];
+const TABLES_NOT_BUILT: [(&str, &str); 2] =
+    [("trainer", "external trainers are not built in yet"), ("slurm", "running under Slurm is not built yet")];
 const SEEDS: &str = "a list such as [1, 2, 3], or { first = 1234, count = 8 }";
 /// Keys of `[run]`.
 const RUN_KEYS: [&str; 5] = ["attempts", "checkpoint_every", "keep_checkpoints", "lanes", "report_every"];
@@ -39,6 +36,7 @@ struct Parts<'t, 'i> {
     arm: Option<&'t Item<'i>>,
     compare: Option<&'t Item<'i>>,
     run: Option<&'t Item<'i>>,
+    stop: Option<(Span, &'t Item<'i>)>,
 }
 
 impl<'i> Reader<'i> {
@@ -64,12 +62,13 @@ impl<'i> Reader<'i> {
         let exclude = parts.exclude.map(|item| self.exclude(item, Some(&names))).unwrap_or_default();
         let compare = self.compare(parts.compare, &names, &arms);
         let options = self.run_options(parts.run);
+        let stop = parts.stop.and_then(|(span, item)| self.stop_rule(span, item, compare.metric));
         let base_span = parts.base.map(|(span, _)| span);
         if self.meant.contains(&"base") {
             self.doubtful.extend(super::points::setting_keys());
         }
         let doubtful = std::mem::take(&mut self.doubtful);
-        Request { name, seeds, base, base_span, zip, exclude, arms, compare, options, doubtful }
+        Request { name, seeds, base, base_span, zip, exclude, arms, compare, options, stop, doubtful }
     }
 
     fn parts<'t>(&mut self, root: &'t DeTable<'i>) -> Parts<'t, 'i> {
@@ -84,6 +83,7 @@ impl<'i> Reader<'i> {
                 "arm" => parts.arm = Some(item),
                 "compare" => parts.compare = Some(item),
                 "run" => parts.run = Some(item),
+                "stop" => parts.stop = Some((key.span(), item)),
                 name => match TABLES_NOT_BUILT.iter().find(|(table, _)| *table == name) {
                     Some((_, message)) => self.fault(Fault::at(key.span(), *message).label("leave it out")),
                     None if name == "seed" => {
@@ -209,23 +209,7 @@ impl<'i> Reader<'i> {
                     }
                     compare.baseline = name;
                 }
-                "metric" => {
-                    let Some(word) = self.string("`metric`", value) else {
-                        continue;
-                    };
-                    match Metric::NAMES.iter().find(|(known, _)| *known == word) {
-                        Some((_, metric)) => compare.metric = *metric,
-                        None => {
-                            let known = Metric::NAMES.map(|(known, _)| known);
-                            let fault = Fault::at(value.span(), format!("`metric` cannot be \"{word}\""));
-                            let fault = fault.label(format!("must be one of {}", known.join(", ")));
-                            self.fault(match super::reader::nearest(&word, &known) {
-                                Some(near) => fault.help(format!("did you mean \"{near}\"?")),
-                                None => fault,
-                            });
-                        }
-                    }
-                }
+                "metric" => compare.metric = self.metric(value).unwrap_or(compare.metric),
                 _ => self.unknown_key(key, "in [compare]", &["baseline", "metric"]),
             }
         }

@@ -1,7 +1,7 @@
 //! What a run's log and outcome are made of, whatever backend trains it.
 
 use super::snapshot::{BadStep, Progressed};
-use crate::run::{Best, Finals, Panel, Row, Timing};
+use crate::run::{Best, Finals, GroupNorms, Panel, Row, Timing};
 
 /// Mean loss (nats a byte) and accuracy over windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +39,8 @@ pub struct Logged {
     pub loss: f64,
     /// Gradient's norm.
     pub grad_norm: f64,
+    /// The same by groups of tensors.
+    pub grad_norms: GroupNorms,
     /// Learning rate.
     pub lr: f64,
     /// On the validation windows.
@@ -79,6 +81,7 @@ impl Ledger {
             val_bpb: val.bpb(),
             val_acc: val.accuracy,
             grad_norm: logged.grad_norm,
+            grad_norms: Some(logged.grad_norms),
             lr: logged.lr,
             panel: logged.panel,
             timing,
@@ -87,7 +90,7 @@ impl Ledger {
 }
 
 /// The better of two; the earlier where they are equal, and what is not a number never.
-fn better(best: Option<Best>, is: fn(f64, f64) -> bool, new: Best) -> Option<Best> {
+pub(crate) fn better(best: Option<Best>, is: fn(f64, f64) -> bool, new: Best) -> Option<Best> {
     match best {
         Some(best) if !is(new.value, best.value) => Some(best),
         _ if new.value.is_nan() => best,
@@ -119,7 +122,8 @@ mod tests {
     fn row(ledger: &mut Ledger, step: u64, loss: f64, accuracy: f64) {
         let val = Score { loss, accuracy };
         let timing = Timing { step_sec: 0.0, tok_per_sec: 0.0, elapsed_sec: 0.0, eta_sec: 0.0 };
-        ledger.log(Logged { step, loss: 1.0, grad_norm: 1.0, lr: 1.0, val, panel: None }, timing);
+        let grad_norms = GroupNorms::default();
+        ledger.log(Logged { step, loss: 1.0, grad_norm: 1.0, grad_norms, lr: 1.0, val, panel: None }, timing);
     }
 
     #[test]

@@ -6,10 +6,12 @@
 
 pub(crate) mod clock;
 pub mod ledger;
+mod profile;
 mod run;
 mod snapshot;
 
 pub use clock::Elapsed;
+pub use profile::{Phase, Profile};
 pub use run::{Run, TrainError};
 pub use snapshot::{BadStep, Progressed, Snapshot};
 
@@ -28,3 +30,6 @@ pub enum Progress {
     /// The run ended: all steps trained and the final evaluation done, or diverged.
     Ended(Box<Outcome>),
 }
+
+#[cfg(test)]
+mod options_tests;

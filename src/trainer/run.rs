@@ -8,13 +8,14 @@ use crate::backend::cpu::rows;
 use crate::backend::cpu::team::Team;
 use crate::data::{Corpus, DataError};
 use crate::model::ModelConfig;
-use crate::optim::{Optimizer, PanelState, State};
+use crate::optim::{Optimizer, PanelState, State, StepReport};
 use crate::run::{Ending, Outcome};
 use crate::settings::{EvalWeights, OnNonfinite, Precision, Settings};
 
 use super::Progress;
 use super::clock::Clock;
 use super::ledger::{Ledger, Logged, Score, finals};
+use super::profile::{Profile, Profiling};
 use super::snapshot::{BadStep, Progressed, Snapshot};
 
 /// A run cannot start.
@@ -47,6 +48,7 @@ pub struct Run {
     clock: Clock,
     /// Time of the last update.
     update_time: Duration,
+    profile: Option<Profiling>,
     inputs: Vec<u8>,
     targets: Vec<u8>,
 }
@@ -97,6 +99,7 @@ impl Run {
             skipped: 0,
             ledger: Ledger::default(),
             update_time: Duration::ZERO,
+            profile: None,
             inputs: Vec::new(),
             targets: Vec::new(),
         })
@@ -181,6 +184,21 @@ impl Run {
         &self.engine
     }
 
+    /// Times the phases of the next `steps` steps. No number changes.
+    pub fn profile(&mut self, steps: u64) {
+        self.engine.count_phases(true);
+        self.profile = Some(Profiling::begin(steps));
+    }
+
+    /// The profile, once its steps are trained or the run has ended; once.
+    pub fn profiled(&mut self) -> Option<Profile> {
+        let over = self.step == self.settings.steps || self.ledger.bad.is_some();
+        let profiling = self.profile.take_if(|profiling| profiling.is_over() || over)?;
+        let phases = self.engine.count_phases(false).unwrap_or_default();
+        let order = &self.engine.params().order;
+        Some(profiling.end(&self.settings, order, phases, (self.team.level(), self.team.threads())))
+    }
+
     /// Trains and, where a row is due, evaluates one step; after the last, evaluates for good and ends.
     pub fn advance(&mut self) -> Progress {
         if let Some(BadStep { step, loss }) = self.ledger.bad {
@@ -190,6 +208,9 @@ impl Run {
             return self.finish();
         }
         let step = self.step;
+        if let Some(profiling) = &mut self.profile {
+            profiling.step();
+        }
         let loss = self.forward_backward(step);
         let skip = self.settings.on_nonfinite == OnNonfinite::Skip;
         if (!loss.is_finite() && !skip) || loss > self.settings.diverge_above {
@@ -197,14 +218,19 @@ impl Run {
         }
         let team = Arc::clone(&self.team);
         let began = Instant::now();
-        let (lr, grad_norm) = team.enter(|| self.update(step, loss, skip));
+        let report = team.enter(|| self.update(step, loss, skip));
         self.update_time = began.elapsed();
         self.step += 1;
-        if !step.is_multiple_of(self.settings.eval_every) && self.step != self.settings.steps {
+        let progress = if !step.is_multiple_of(self.settings.eval_every) && self.step != self.settings.steps {
             self.settle();
-            return Progress::Stepped { step };
+            Progress::Stepped { step }
+        } else {
+            self.log(step, loss, &report)
+        };
+        if let Some(profiling) = &mut self.profile {
+            profiling.stepped(self.update_time);
         }
-        self.log(step, loss, lr, grad_norm)
+        progress
     }
 
     /// Loss of the step's windows, and their gradients in `grads`.
@@ -221,24 +247,30 @@ impl Run {
                 self.inputs.extend_from_slice(&window[..window.len() - 1]);
                 self.targets.extend_from_slice(&window[1..]);
             }
+            if let Some(profiling) = &mut self.profile {
+                profiling.gathered();
+            }
             let share = 1.0 / parts as f64;
             self.engine.gradients(&self.state.weights, (&self.inputs, &self.targets), share, grads);
             loss += self.engine.batch_loss(self.settings.batch);
             if part > 0 {
                 rows::add(self.team.level(), &self.part, &mut self.grads);
             }
+            if let Some(profiling) = &mut self.profile {
+                profiling.passed();
+            }
         }
         loss / parts as f64
     }
 
-    /// Takes the step's update and gives its learning rate and gradient norm. Afterwards the engine holds the weights that a logged
+    /// Takes the step's update and gives its learning rate and gradient norms. Afterwards the engine holds the weights that a logged
     /// evaluation sees.
-    fn update(&mut self, step: u64, loss: f64, skip: bool) -> (f64, f64) {
+    fn update(&mut self, step: u64, loss: f64, skip: bool) -> StepReport {
         if skip {
-            let norm = self.optimizer.norm(&self.team, &self.grads);
-            if !loss.is_finite() || !norm.is_finite() {
+            let report = self.optimizer.measure(&self.team, &self.grads, step);
+            if !loss.is_finite() || !report.grad_norm.is_finite() {
                 self.skipped += 1;
-                return (self.optimizer.schedule().at(step), norm);
+                return report;
             }
         }
         let report = self.optimizer.apply(&self.team, &mut self.state, &mut self.grads, step);
@@ -246,17 +278,22 @@ impl Run {
             self.optimizer.refresh(&self.team, &mut self.state);
         }
         self.engine.load(&self.state.weights, true);
-        (report.lr, report.grad_norm)
+        report
     }
 
-    fn log(&mut self, step: u64, loss: f64, lr: f64, grad_norm: f64) -> Progress {
+    fn log(&mut self, step: u64, loss: f64, report: &StepReport) -> Progress {
+        let began = Instant::now();
         let val = self.evaluate_val(self.settings.eval_batches);
+        if let Some(profiling) = &mut self.profile {
+            profiling.evaluated(began.elapsed());
+        }
         self.settle();
         let panel = match (&self.state.sr4, self.optimizer.sr4()) {
             (Some(state), Some(by)) => Some(self.panel.measure(self.team.level(), &state.q, &state.scale, by)),
             _ => None,
         };
-        let logged = Logged { step, loss, grad_norm, lr, val, panel };
+        let StepReport { lr, grad_norm, grad_norms } = *report;
+        let logged = Logged { step, loss, grad_norm, grad_norms, lr, val, panel };
         Progress::Logged(self.ledger.log(logged, self.clock.row(step)))
     }
 

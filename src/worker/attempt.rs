@@ -11,9 +11,10 @@ use super::link::Link;
 use super::saving::{self, Saving};
 use super::train::Trainer;
 use crate::event::{Cause, Failure, Phase};
+use crate::plan::{Mark, Marker};
 use crate::protocol::{Assignment, End, FromWorker, Place};
 use crate::run::{Ending, Outcome, Row};
-use crate::store::{Context, LogWriter, StoreError};
+use crate::store::{Context, LogWriter, StoreError, read_log};
 use crate::trainer::Progress;
 
 /// An attempt in hand. Sends its one `ended`, whichever way it is left.
@@ -27,6 +28,11 @@ pub(super) struct Attempt<'a> {
     /// Whether its end is told by that of the process.
     silent: bool,
     pub(super) cancelled: bool,
+    /// Steps of the run.
+    steps: u64,
+    marker: Marker,
+    /// Where it rests.
+    mark: Option<Mark>,
 }
 
 impl Drop for Attempt<'_> {
@@ -49,7 +55,20 @@ impl<'a> Attempt<'a> {
     /// An attempt that has only been assigned.
     pub(super) fn new(place: Place, link: &'a Link, heart: &'a Heart) -> Self {
         heart.begin(place);
-        Self { link, heart, place, log: None, saving: None, end: None, silent: false, cancelled: false }
+        let (marker, mark) = (Marker::new(None), None);
+        Self {
+            link,
+            heart,
+            place,
+            log: None,
+            saving: None,
+            end: None,
+            silent: false,
+            cancelled: false,
+            steps: 0,
+            marker,
+            mark,
+        }
     }
 
     /// Puts the attempt in its lane, where earlier attempts left it or at its beginning.
@@ -62,6 +81,12 @@ impl<'a> Attempt<'a> {
         let steps = snapshot.as_ref().map(|snapshot| snapshot.progress.steps);
         trainer.begin(assignment, snapshot)?;
         self.log = Some(saving::log(assignment, earlier.as_ref())?);
+        (self.steps, self.marker) = (assignment.settings.steps, Marker::new(assignment.rest));
+        if assignment.rest.is_some() && steps.is_some() {
+            // It may have been trained further than it is to go by now.
+            let rows = read_log(&assignment.folder.join("log.csv")).map_err(disk)?.rows;
+            rows.iter().for_each(|row| self.judge(row));
+        }
         if let Some(earlier) = earlier {
             let refused = earlier.refused.clone();
             if steps.is_some() || !refused.is_empty() {
@@ -114,7 +139,20 @@ impl<'a> Attempt<'a> {
             log.row(&row).map_err(disk)?;
         }
         self.link.tell(&FromWorker::Row { place: self.place, row });
+        self.judge(&row);
         Ok(())
+    }
+
+    /// Finds out whether it rests behind a row.
+    fn judge(&mut self, row: &Row) {
+        let mark = self.marker.row(row.step, [row.train_bpb, row.val_bpb, row.val_acc]);
+        // At its last step it is over.
+        self.mark = self.mark.or(mark.filter(|mark| mark.steps < self.steps));
+    }
+
+    /// Whether it is to be taken out of its lane.
+    pub(super) const fn is_to_stop(&self) -> bool {
+        self.cancelled || self.mark.is_some()
     }
 
     fn stepped(&mut self, step: u64, trainer: &mut impl Trainer) -> Result<(), Failure> {
@@ -157,7 +195,10 @@ impl<'a> Attempt<'a> {
     pub(super) fn stopped(mut self) {
         let written = self.saving.as_mut().map_or(Ok(()), Saving::wait);
         self.end = Some(match written {
-            Ok(()) => End::Cancelled { step: self.heart.step(self.lane()) },
+            Ok(()) => match self.mark {
+                Some(mark) => End::Rested { mark },
+                None => End::Cancelled { step: self.heart.step(self.lane()) },
+            },
             Err(failure) => End::Failed { failure },
         });
     }

@@ -149,6 +149,7 @@ mod tests {
             settings,
             corpus: CorpusInfo { path: None, bytes: 0, digest: digest.into(), entropy: None },
             checkpoint_every: crate::plan::CheckpointEvery::Steps(1000),
+            rest: None,
         }
     }
 

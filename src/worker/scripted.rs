@@ -250,6 +250,7 @@ impl Follower {
             val_bpb: value,
             val_acc: 1.0 / value,
             grad_norm: 1.0,
+            grad_norms: None,
             lr: self.settings.lr,
             panel: None,
             timing: Timing { step_sec: 0.0, tok_per_sec: self.speed(), elapsed_sec, eta_sec: 0.0 },

@@ -61,6 +61,8 @@ impl<'a, T: Trainer> Work<'a, T> {
             }
             self.stop_cancelled()?;
             self.begin_waiting();
+            // One that has been trained as far as it is to go rests at once.
+            self.stop_cancelled()?;
             self.advance()?;
         }
     }
@@ -177,7 +179,7 @@ impl<'a, T: Trainer> Work<'a, T> {
     /// Saves what is cancelled, the longest unsaved first, and ends it.
     fn stop_cancelled(&mut self) -> Result<(), WorkerError> {
         let (mut cancelled, hand): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.hand).into_iter().partition(|attempt| attempt.cancelled);
+            std::mem::take(&mut self.hand).into_iter().partition(Attempt::is_to_stop);
         self.hand = hand;
         cancelled.sort_by_key(Attempt::saved_at);
         let mut cancelled = cancelled.into_iter().peekable();

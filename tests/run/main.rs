@@ -11,3 +11,4 @@ mod output;
 mod resume;
 mod shared;
 mod signals;
+mod stops;

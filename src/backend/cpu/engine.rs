@@ -38,6 +38,49 @@ pub struct PassTimes {
     pub backward: Duration,
 }
 
+/// Time of each part of training passes, summed up by the monotonic clock.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PassPhases {
+    /// Embedding.
+    pub embedding: Duration,
+    /// Forward pass of each block, in their order.
+    pub blocks: Vec<Duration>,
+    /// Last norm and head.
+    pub head: Duration,
+    /// Loss, and its gradient.
+    pub loss: Duration,
+    /// Backward pass of the head and the last norm.
+    pub head_backward: Duration,
+    /// Backward pass of each block, in their order.
+    pub blocks_backward: Vec<Duration>,
+    /// Backward pass of the embedding.
+    pub embedding_backward: Duration,
+}
+
+impl PassPhases {
+    fn new(blocks: usize) -> Self {
+        Self { blocks: vec![Duration::ZERO; blocks], blocks_backward: vec![Duration::ZERO; blocks], ..Self::default() }
+    }
+}
+
+/// Counts the phases of training passes, where that is asked for.
+#[derive(Debug)]
+struct Counter {
+    phases: PassPhases,
+    /// Within a training pass: the end of the phase before.
+    since: Option<Instant>,
+}
+
+impl Counter {
+    /// Ends a phase.
+    fn lap(counter: &mut Option<Self>, phase: impl FnOnce(&mut PassPhases) -> &mut Duration) {
+        if let Some(Self { phases, since: Some(since) }) = counter {
+            let now = Instant::now();
+            *phase(phases) += now - std::mem::replace(since, now);
+        }
+    }
+}
+
 /// A model's buffers, for up to a number of windows at once.
 pub struct Engine {
     config: ModelConfig,
@@ -59,6 +102,7 @@ pub struct Engine {
     packs: Packs,
     taps: Option<BTreeMap<String, Vec<f32>>>,
     times: PassTimes,
+    counter: Option<Counter>,
 }
 
 impl Engine {
@@ -103,6 +147,7 @@ impl Engine {
             packs: Packs::default(),
             taps: None,
             times: PassTimes::default(),
+            counter: None,
             config: config.clone(),
             params,
             team,
@@ -137,6 +182,12 @@ impl Engine {
     /// Times of the last call of [`Engine::gradients`].
     pub const fn times(&self) -> PassTimes {
         self.times
+    }
+
+    /// From now on the phases of training passes are counted, or not any more; what was counted so far.
+    pub fn count_phases(&mut self, on: bool) -> Option<PassPhases> {
+        let new = on.then(|| Counter { phases: PassPhases::new(self.blocks.len()), since: None });
+        std::mem::replace(&mut self.counter, new).map(|counter| counter.phases)
     }
 
     /// Logits of the last forward pass, [R, V]. A call of [`Engine::score`] leaves them; one of [`Engine::gradients`] does not.
@@ -176,11 +227,18 @@ impl Engine {
         let team = Arc::clone(&self.team);
         team.enter(|| {
             let began = Instant::now();
+            if let Some(counter) = &mut self.counter {
+                counter.since = Some(began);
+            }
             let windows = self.forward(weights, inputs, true);
             let scale = (share / inputs.len() as f64) as f32;
             let scores = self.loss(targets, windows, Some(scale));
+            Counter::lap(&mut self.counter, |p| &mut p.loss);
             let middle = Instant::now();
             self.backward(weights, inputs, windows, grads);
+            if let Some(counter) = &mut self.counter {
+                counter.since = None;
+            }
             self.times = PassTimes { forward: middle - began, backward: middle.elapsed() };
             scores
         })
@@ -204,6 +262,7 @@ impl Engine {
                 norm.run(tile, x);
             });
         }
+        Counter::lap(&mut self.counter, |p| &mut p.embedding);
         for i in 0..self.blocks.len() {
             let (before, block) = self.blocks.split_at_mut(i);
             let (norms, next) = self.norms.split_at_mut(i + 1);
@@ -225,6 +284,7 @@ impl Engine {
                     tap(&mut self.taps, || format!("attn{n}.out"), &self.x[..ctx.rows() * c]);
                 }
             }
+            Counter::lap(&mut self.counter, |p| &mut p.blocks[i]);
         }
         let u = &self.norms[self.blocks.len()].y;
         let logits = Parts::tiles(&mut self.logits, VOCAB);
@@ -233,6 +293,7 @@ impl Engine {
             let span = ctx.tile_rows(tile);
             ctx.project(&u[span.start * c..span.end * c], head, &mut logits.take(tile)[..span.len() * VOCAB]);
         });
+        Counter::lap(&mut self.counter, |p| &mut p.head);
         windows
     }
 
@@ -284,6 +345,7 @@ impl Engine {
         let head = MatrixGrad { id: self.params.head, x: &self.norms[last].y, dy: &self.logits };
         gradients::write(&ctx, &mut self.packs, &[head], &[self.norms[last].sums()], grads);
         self.rwkv_scratch.dfirst[..ctx.rows() * c].fill(0.0);
+        Counter::lap(&mut self.counter, |p| &mut p.head_backward);
         for i in (0..last).rev() {
             let (before, block) = self.blocks.split_at_mut(i);
             let (norm, d) = (&mut self.norms[i], (&mut self.dx, &mut self.dnext));
@@ -293,12 +355,14 @@ impl Engine {
                 }
                 Block::Attn(_, block) => block.backward(&ctx, norm, &mut self.attn_scratch, d, grads),
             }
+            Counter::lap(&mut self.counter, |p| &mut p.blocks_backward[i]);
         }
         let demb = self.params.emb.of_mut(grads);
         demb.fill(0.0);
         for (dx, &token) in self.dx.chunks_exact(c).zip(inputs) {
             rows::add(ctx.level(), dx, &mut demb[usize::from(token) * c..][..c]);
         }
+        Counter::lap(&mut self.counter, |p| &mut p.embedding_backward);
     }
 }
 

@@ -96,6 +96,15 @@ impl Level {
         }
     }
 
+    /// Most single-precision operations of a core in a cycle: two fused multiply-adds of a register's width.
+    pub const fn flops_per_cycle(self) -> u32 {
+        match self.0 {
+            Kind::Avx512 => 64,
+            Kind::Avx2 => 32,
+            Kind::Portable => 16,
+        }
+    }
+
     /// Whether functions compiled for AVX-512 may be called.
     pub const fn is_avx512(self) -> bool {
         matches!(self.0, Kind::Avx512)

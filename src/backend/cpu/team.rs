@@ -31,6 +31,11 @@ impl Team {
         Ok(Self { pool, level, scratch: Mutex::default() })
     }
 
+    /// Its threads.
+    pub fn threads(&self) -> usize {
+        self.pool.as_ref().map_or(1, rayon::ThreadPool::current_num_threads)
+    }
+
     /// The vector instructions to run with.
     pub const fn level(&self) -> Level {
         self.level

@@ -49,6 +49,7 @@ struct Recorded {
     given_up: Vec<usize>,
     noted: Vec<(u32, bool)>,
     publications: Vec<Publication>,
+    rests: Vec<(usize, crate::plan::Mark)>,
     events: Vec<Event>,
     probes: Vec<u64>,
     start_fails: bool,
@@ -91,6 +92,9 @@ impl Effects for Recorded {
     }
     fn memory_ran_out(&mut self, _: WorkerId) -> bool {
         self.memory_ran_out
+    }
+    fn rest(&mut self, run: usize, mark: crate::plan::Mark) {
+        self.rests.push((run, mark));
     }
     fn publish(&mut self, publication: Publication) {
         self.publications.push(publication);

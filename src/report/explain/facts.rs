@@ -333,6 +333,7 @@ fn status(state: &RunState) -> String {
             Ending::Diverged { step, .. } => format!("diverged at step {step}"),
         },
         RunState::Failed { failure, .. } => format!("failed: {} ({})", failure.cause, failure.message),
+        RunState::Stopped { mark } => format!("stopped early after {} steps", mark.steps),
         RunState::Unfinished => "unfinished".to_owned(),
     }
 }

@@ -18,6 +18,7 @@ mod paired;
 mod plot;
 mod reproduce;
 mod scale;
+mod stops;
 mod table;
 mod text;
 mod timeline;

@@ -9,7 +9,7 @@ use super::colours::Looks;
 use super::curves::Curve;
 use super::events::Controller;
 use super::text::esc;
-use super::{axes, health, hero, learning, paired, reproduce, table, timeline, troubles};
+use super::{axes, health, hero, learning, paired, reproduce, stops, table, timeline, troubles};
 use crate::plan::Plan;
 use crate::store::{Loaded, View};
 
@@ -71,6 +71,7 @@ pub(super) fn page(source: &Source, curves: &[Curve]) -> String {
         axes::section(source),
         paired::section(source),
         health::section(source, curves),
+        stops::section(source),
         troubles::section(source),
         timeline::section(source),
         reproduce::section(source),

@@ -53,7 +53,7 @@ fn trouble<'a>(source: &Source, run: &'a PlannedRun, state: &RunState) -> Option
             }
             Ending::Finished(_) => return None,
         },
-        RunState::Unfinished => return None,
+        RunState::Stopped { .. } | RunState::Unfinished => return None,
     };
     Some(Trouble { kind, run, cause, log })
 }

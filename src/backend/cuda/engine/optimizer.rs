@@ -264,6 +264,15 @@ impl DeviceOptimizer {
         self.norms.download(0, self.norms.len())
     }
 
+    /// Sums of squares of the pieces of a lane's last gradients, in the order of the table.
+    ///
+    /// # Errors
+    /// The die's.
+    pub fn piece_sums(&self, lane: usize) -> Result<Vec<f64>, DieError> {
+        let count = self.piece_count as usize;
+        self.piece_sums.download(lane * count, count)
+    }
+
     /// The norm of the gradients in the engine's arena, and what clipping multiplies them by.
     ///
     /// # Errors

@@ -172,6 +172,10 @@ fn compare(die: &Die, lanes: &[Settings], steps: u64) -> Vec<String> {
             };
             differ(exact("loss", ours.batch_loss, twin.engine.batch_loss(batch)));
             differ(exact("norm", norms[lane], report.grad_norm));
+            let groups = twin.optimizer.group_norms(&optimizer.piece_sums(lane).unwrap());
+            differ(exact("norm of the embedding", groups.embedding, report.grad_norms.embedding));
+            differ(exact("norm of the blocks", groups.blocks, report.grad_norms.blocks));
+            differ(exact("norm of the head", groups.head, report.grad_norms.head));
             for (a, b) in ours.loss.iter().zip(&theirs.loss) {
                 differ(exact("window loss", *a, *b));
             }

@@ -314,7 +314,15 @@ impl Lanes {
             }
         }
         let (readings, took) = self.evaluate(&due, true)?;
-        let nothing = Reading { loss: 0.0, norm: 0.0, losses: vec![], hits: vec![], counts: [0; 5], scales: [0.0; 3] };
+        let nothing = Reading {
+            loss: 0.0,
+            norm: 0.0,
+            pieces: vec![],
+            losses: vec![],
+            hits: vec![],
+            counts: [0; 5],
+            scales: [0.0; 3],
+        };
         let mut progress = Vec::new();
         for &lane in lanes {
             let reading = due.iter().position(|&d| d == lane).map_or(&nothing, |i| &readings[i]);
@@ -365,6 +373,7 @@ impl Lanes {
                 Ok(Reading {
                     loss: losses[lane],
                     norm: norms[lane],
+                    pieces: self.optimizer.piece_sums(lane)?,
                     losses: control.kept_losses.download(lane * capacity, windows)?,
                     hits: control.kept_hits.download(lane * capacity, windows)?,
                     counts: std::array::from_fn(|i| counts[5 * lane + i]),

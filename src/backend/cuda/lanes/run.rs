@@ -38,6 +38,8 @@ pub struct Reading {
     pub loss: f64,
     /// Gradient's norm.
     pub norm: f64,
+    /// Sums of squares of the gradient's pieces.
+    pub pieces: Vec<f64>,
     /// Sum of losses of each window of the evaluation.
     pub losses: Vec<f64>,
     /// Hits of each.
@@ -214,7 +216,8 @@ impl LaneRun {
         let panel = self.panel(reading, weights, scales);
         let lr = self.optimizer.schedule().at(step);
         self.clock.evaluated(evaluated);
-        let logged = Logged { step, loss: reading.loss, grad_norm: reading.norm, lr, val, panel };
+        let grad_norms = self.optimizer.group_norms(&reading.pieces);
+        let logged = Logged { step, loss: reading.loss, grad_norm: reading.norm, grad_norms, lr, val, panel };
         Progress::Logged(self.ledger.log(logged, self.clock.row(step)))
     }
 

@@ -5,7 +5,7 @@ use crate::backend::cpu::simd::Level;
 use crate::backend::cuda::library::Host;
 use crate::optim::State;
 use crate::run::{Ending, Outcome, Row, Timing};
-use crate::settings::{EvalWeights, Opt, TestBatches};
+use crate::settings::{Decay, EvalWeights, Opt, TestBatches};
 use crate::trainer::Run;
 
 fn die() -> Option<Rc<Die>> {
@@ -134,6 +134,8 @@ fn settings() -> Vec<Settings> {
     all.push(at_once);
     all[3].grad_clip = 0.1;
     all[3].eval_every = 2;
+    all[3].warmup_steps = 6;
+    (all[4].weight_decay, all[4].decay) = (0.1, Decay::Matrices);
     all[4].eval_weights = EvalWeights::Stale;
     all[4].eval_every = 1;
     all[4].eval_batches = 5;
@@ -160,6 +162,20 @@ fn runs_in_lanes_give_the_numbers_of_the_cpu_whatever_their_neighbours() {
         }
         eprintln!("equal numbers: {} runs in {count} lanes, code {}", all.len(), die.image().target);
     }
+}
+
+/// A rate that ruins the weights at the second step, so that every later loss is no number and its update is skipped.
+#[test]
+fn updates_by_what_is_no_number_are_skipped_and_counted_alike() {
+    let (mut settings, corpus) = (settings()[3].clone(), corpus());
+    (settings.lr, settings.lr_min, settings.warmup_steps) = (0.0, 1e30, 0);
+    (settings.steps, settings.eval_every, settings.on_nonfinite) = (6, 100, OnNonfinite::Skip);
+    let expected = on_cpu(&settings, &corpus);
+    assert_eq!(expected.outcome.as_ref().map(|outcome| outcome.skipped), Some(4));
+    let Some(die) = die() else { return };
+    let ours = in_lanes(&die, &[settings], &corpus, 1).remove(0);
+    // As text, in which what is no number equals itself.
+    assert_eq!(format!("{:?}", (ours.rows, ours.outcome)), format!("{:?}", (expected.rows, expected.outcome)));
 }
 
 #[test]
