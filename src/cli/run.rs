@@ -277,7 +277,13 @@ fn asked(args: &RunArgs) -> Asked<'_> {
     let backend = if args.script.is_some() { Backend::Cpu } else { args.backend };
     #[cfg(not(debug_assertions))]
     let backend = args.backend;
-    Asked { backend, dies: args.dies.as_deref(), threads: args.threads_per_die.into(), share: args.share }
+    Asked {
+        backend,
+        dies: args.dies.as_deref(),
+        threads: args.threads_per_die.into(),
+        share: args.share,
+        sweep: &args.file,
+    }
 }
 
 /// Other controllers on the folder.
