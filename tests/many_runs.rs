@@ -40,7 +40,7 @@ metric = "val_bpb"
 fn row(step: u64) -> Row {
     let timing = Timing { step_sec: 0.1, tok_per_sec: 160.0, elapsed_sec: 1.0, eta_sec: 0.0 };
     let (train_bpb, val_bpb) = (2.5, 2.5 + 1.0 / (1.0 + step as f64));
-    Row { step, train_bpb, val_bpb, val_acc: 0.25, grad_norm: 1.0, lr: 1e-3, panel: None, timing }
+    Row { step, train_bpb, val_bpb, val_acc: 0.25, grad_norm: 1.0, grad_norms: None, lr: 1e-3, panel: None, timing }
 }
 
 fn outcome() -> Outcome {
