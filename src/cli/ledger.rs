@@ -105,8 +105,8 @@ impl Ledger for FolderLedger {
         self.results.marks_by(rule, run).map_err(ledger_error)
     }
 
-    fn rest(&self, run: &PlannedRun, mark: &Mark) -> Result<Option<String>, LedgerError> {
-        self.results.rest(run, mark).map_err(ledger_error)
+    fn rest(&self, run: &PlannedRun, rule: &StopRule, mark: &Mark) -> Result<Option<String>, LedgerError> {
+        self.results.rest(rule, run, mark).map_err(ledger_error)
     }
 
     fn publish(&self, run: &PlannedRun, publication: &Publication) -> Result<Published, LedgerError> {

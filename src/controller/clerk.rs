@@ -150,7 +150,7 @@ pub trait Ledger: Send + Sync {
     ///
     /// # Errors
     /// The results folder cannot be written.
-    fn rest(&self, run: &PlannedRun, mark: &Mark) -> Result<Option<String>, LedgerError>;
+    fn rest(&self, run: &PlannedRun, rule: &StopRule, mark: &Mark) -> Result<Option<String>, LedgerError>;
 
     /// Publishes a result durably, unless the run is another controller's by now; a result that is there already is left
     /// as it is.
@@ -278,7 +278,11 @@ fn serve(plan: &Plan, ledger: &dyn Ledger, inbox: &Receiver<Errand>, inputs: &Se
                 tell_of_marks(plan, ledger, run, inputs);
                 Input::Claimed(run, answer)
             }
-            Errand::Rest(run, mark) => Input::Rested(run, mark, ledger.rest(&plan.runs[run], &mark)),
+            Errand::Rest(run, mark) => {
+                // Only a plan with a rule has runs rest.
+                let Some(rule) = &plan.stop else { continue };
+                Input::Rested(run, mark, ledger.rest(&plan.runs[run], rule, &mark))
+            }
             Errand::Release(run, claim) => {
                 ledger.release(&plan.runs[run], &claim);
                 continue;

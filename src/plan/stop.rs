@@ -161,6 +161,14 @@ impl StopRule {
         }
     }
 
+    /// The rest that a mark is of.
+    pub fn rest_of(&self, mark: &Mark) -> Rest {
+        match self.kind {
+            StopKind::Target { value } => Rest::Value { metric: self.metric, value },
+            StopKind::Median { .. } | StopKind::Halving { .. } => Rest::Steps { steps: mark.steps },
+        }
+    }
+
     /// Every place at which a run of these settings may rest.
     pub fn rests(&self, settings: &Settings) -> Vec<Rest> {
         match self.kind {

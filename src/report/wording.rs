@@ -69,7 +69,11 @@ pub(super) fn sentence(plan: &Plan, results: &[ConfigurationResults], verdict: &
     let base = in_brackets(&plan.configurations[baseline]);
     let mut sentences: Vec<String> =
         verdict.arms.iter().map(|arm| arm_sentence(plan, results, verdict, arm, &base)).collect();
-    if total.finished + total.diverged < total.runs {
+    if total.stopped > 0 {
+        let all = count(total.runs, "run");
+        sentences.insert(0, format!("With early stopping: {} of {all} were not trained to their ends.", total.stopped));
+    }
+    if total.finished + total.diverged + total.stopped < total.runs {
         let ended = total.finished + total.diverged;
         sentences.insert(0, format!("Preliminary, with {ended} of {}.", count(total.runs, "run")));
     }
@@ -157,12 +161,13 @@ struct Tally {
     finished: usize,
     diverged: usize,
     failed: usize,
+    stopped: usize,
 }
 
 impl Tally {
     /// ` (6 diverged, 2 failed)`, or nothing.
     fn brackets(&self) -> String {
-        let counts = [(self.diverged, "diverged"), (self.failed, "failed")];
+        let counts = [(self.diverged, "diverged"), (self.failed, "failed"), (self.stopped, "stopped early")];
         let texts: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
         if texts.is_empty() { String::new() } else { format!(" ({})", texts.join(", ")) }
     }
@@ -174,6 +179,7 @@ fn tally<'a>(results: impl Iterator<Item = &'a ConfigurationResults>) -> Tally {
         finished: sum.finished + r.finished(),
         diverged: sum.diverged + r.diverged(),
         failed: sum.failed + r.failed(),
+        stopped: sum.stopped + r.stopped(),
     })
 }
 

@@ -1,4 +1,4 @@
-//! Where runs rested for the sake of early stopping: `mark-<steps>.json` in a run's folder, written once.
+//! Where runs rested for the sake of early stopping: `mark-<steps>.json`, or `mark-<metric>-<target>.json`, in a run's folder, written once.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,13 +13,11 @@ use super::load::RunState;
 use super::log::read_log;
 use super::results::{Results, to_json};
 use super::view::View;
-use crate::plan::{Course, CourseEnd, Decisions, Fate, Mark, Marker, Plan, PlannedRun, StopRule, decide};
+use crate::plan::{Course, CourseEnd, Decisions, Fate, Mark, Marker, Plan, PlannedRun, Rest, StopRule, decide};
 use crate::run::{Ending, NUMERICS, RunId};
 
 /// Version of these files.
 const FORMAT: u32 = 1;
-const PREFIX: &str = "mark-";
-const SUFFIX: &str = ".json";
 
 /// A mark as a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,21 +49,21 @@ fn digest(mark: &Mark) -> String {
     blake3::hash(&serde_json::to_vec(mark).unwrap_or_default()).to_string()
 }
 
-fn path(paths: &RunPaths, steps: u64) -> PathBuf {
-    paths.dir().join(format!("{PREFIX}{steps}{SUFFIX}"))
-}
-
-fn steps_of(name: &str) -> Option<u64> {
-    name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.parse().ok()
+/// The mark of a rest. One of a target is not one of another target, which may have been reached earlier.
+fn path(paths: &RunPaths, rest: &Rest) -> PathBuf {
+    paths.dir().join(match rest {
+        Rest::Steps { steps } => format!("mark-{steps}.json"),
+        Rest::Value { metric, value } => format!("mark-{}-{value}.json", metric.key()),
+    })
 }
 
 impl Results {
-    /// Notes where a run rests, and gives the run back. What differs from a mark that was there before is told: that must never be.
+    /// Notes where a run rests by a rule, and gives the run back. What differs from a mark that was there before is told: that must never be.
     ///
     /// # Errors
     /// The system refuses.
-    pub fn rest(&self, run: &PlannedRun, mark: &Mark) -> Result<Option<String>, StoreError> {
-        let path = path(&self.run_paths(run), mark.steps);
+    pub fn rest(&self, rule: &StopRule, run: &PlannedRun, mark: &Mark) -> Result<Option<String>, StoreError> {
+        let path = path(&self.run_paths(run), &rule.rest_of(mark));
         let json = to_json(&MarkFile::new(run.id, *mark), &path)?;
         let mut differs = None;
         if !durable::create_first(&path, &json)? {
@@ -83,25 +81,15 @@ impl Results {
 }
 
 impl View {
-    /// The marks of a run that are whole, by their steps.
-    ///
-    /// # Errors
-    /// The system refuses.
-    pub fn marks(&self, run: &PlannedRun) -> Result<Vec<Mark>, StoreError> {
+    /// The marks of a run by a rule that are whole.
+    fn marks(&self, rule: &StopRule, run: &PlannedRun) -> Result<Vec<Mark>, StoreError> {
         let paths = self.run_paths(run);
-        let entries = match fs::read_dir(paths.dir()) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error).context("read", paths.dir()),
-        };
         let mut marks = Vec::new();
-        for entry in entries {
-            let name = entry.context("read", paths.dir())?.file_name();
-            let Some(steps) = steps_of(&name.to_string_lossy()) else { continue };
-            let bytes = durable::read_if_there(&path(&paths, steps))?;
-            marks.extend(bytes.and_then(|bytes| MarkFile::read(&bytes, run.id)).filter(|mark| mark.steps == steps));
+        for rest in rule.rests(&run.settings) {
+            let bytes = durable::read_if_there(&path(&paths, &rest))?;
+            let mark = bytes.and_then(|bytes| MarkFile::read(&bytes, run.id));
+            marks.extend(mark.filter(|mark| rule.rest_of(mark) == rest));
         }
-        marks.sort_by_key(|mark| mark.steps);
         Ok(marks)
     }
 
@@ -127,7 +115,8 @@ impl View {
         };
         let marks = match &plan.stop {
             Some(rule) if log => self.marks_of_log(rule, run)?,
-            _ => self.marks(run)?,
+            Some(rule) => self.marks(rule, run)?,
+            None => Vec::new(),
         };
         Ok(Course { marks, end })
     }
@@ -137,7 +126,7 @@ impl View {
     /// # Errors
     /// The system refuses.
     pub fn marks_by(&self, rule: &StopRule, run: &PlannedRun) -> Result<Vec<Mark>, StoreError> {
-        if self.run_paths(run).result().exists() { self.marks_of_log(rule, run) } else { self.marks(run) }
+        if self.run_paths(run).result().exists() { self.marks_of_log(rule, run) } else { self.marks(rule, run) }
     }
 
     /// Where a run that has a result would have rested.
@@ -197,18 +186,24 @@ mod tests {
         let plan = testing::plan(&[("a", &[])], &[1]);
         let results = Results::open_or_create(root.path(), &plan, "").unwrap().results;
         let run = &plan.runs[0];
-        assert_eq!(results.marks(run).unwrap(), []);
+        let rule = StopRule { kind: StopKind::Median { rungs: vec![40] }, metric: Metric::ValBpb };
+        let rest = |mark: &Mark| results.rest(&rule, run, mark).unwrap();
+        assert_eq!(results.marks(&rule, run).unwrap(), []);
         testing::attempt(&results, run);
-        assert_eq!(results.rest(run, &mark(51, 2.0)).unwrap(), None);
-        assert_eq!(results.rest(run, &mark(51, 2.0)).unwrap(), None);
-        assert!(results.rest(run, &mark(51, 2.5)).unwrap().unwrap().contains("has other values"));
-        assert_eq!(results.marks(run).unwrap(), [mark(51, 2.0)]);
-        let file = path(&results.run_paths(run), 51);
+        assert_eq!(rest(&mark(51, 2.0)), None);
+        assert_eq!(rest(&mark(51, 2.0)), None);
+        assert!(rest(&mark(51, 2.5)).unwrap().contains("has other values"));
+        assert_eq!(results.marks(&rule, run).unwrap(), [mark(51, 2.0)]);
+        let target = |value| StopRule { kind: StopKind::Target { value }, metric: Metric::ValBpb };
+        assert_eq!(results.rest(&target(2.0), run, &mark(51, 2.0)).unwrap(), None);
+        assert_eq!(results.marks(&target(2.0), run).unwrap(), [mark(51, 2.0)]);
+        assert_eq!(results.marks(&target(2.5), run).unwrap(), [], "a nearer target was reached earlier");
+        let file = path(&results.run_paths(run), &Rest::Steps { steps: 51 });
         let text = fs::read_to_string(&file).unwrap().replace("\"val_bpb\": 2.0", "\"val_bpb\": 1.0");
         fs::write(&file, text).unwrap();
-        assert_eq!(results.marks(run).unwrap(), [], "a changed value is seen");
-        assert_eq!(results.rest(run, &mark(51, 2.0)).unwrap(), None);
-        assert_eq!(results.marks(run).unwrap(), [mark(51, 2.0)]);
+        assert_eq!(results.marks(&rule, run).unwrap(), [], "a changed value is seen");
+        assert_eq!(rest(&mark(51, 2.0)), None);
+        assert_eq!(results.marks(&rule, run).unwrap(), [mark(51, 2.0)]);
     }
 
     #[test]
@@ -221,7 +216,7 @@ mod tests {
         testing::publish(&results, &plan.runs[0], &testing::finished(1.0, None), 1.0);
         for (run, value) in [(1, 7.0), (2, 8.0)] {
             testing::attempt(&results, &plan.runs[run]);
-            results.rest(&plan.runs[run], &mark(51, value)).unwrap();
+            results.rest(plan.stop.as_ref().unwrap(), &plan.runs[run], &mark(51, value)).unwrap();
         }
         let loaded = results.load(&plan).unwrap();
         assert!(matches!(loaded.states[0], RunState::Ended(_)), "a result stands whatever the rule says");
