@@ -17,7 +17,7 @@ struct ProductMember {
     u32 across;  // tiles across
     u8 kind, finish;
     u8 more;     // whether the next member is added to out when this one is done
-    u8 shape;    // of tiles: 0 square, 1 narrow, 2 flat
+    u8 shape;    // of tiles: see the kernels
 };
 struct ProductBatch {
     u32 count, fours;  // members; whether all operands can be read in fours
@@ -252,5 +252,183 @@ extern "C" __global__ void __launch_bounds__(128, 5) product_medium(
         case 0: wide_product<Tile<64, 64, 8, 8, 4>>(batch, i, shared, totals, lane); break;
         case 1: wide_product<Tile<64, 32, 8, 4, 4>>(batch, i, shared, totals, lane); break;
         default: wide_product<Tile<32, 64, 8, 4, 4>>(batch, i, shared, totals, lane);
+    }
+}
+
+// ---- For many lanes: as many sums a thread as registers hold, since what a thread reads from shared memory for a term grows with the sides of
+// its sums, and its arithmetic with their product. 16 terms at a time in two buffers; the next ones of a come while the first 8 are added, those of b
+// meanwhile the others. The total of earlier chunks waits in `out`, which therefore must not be read for anything else where k is more
+// than a chunk.
+
+#define LARGE_BUFFERS(BM, BN) (2 * 16 * (BM + BN + 8))
+
+// acc = the chunks so far, which lie in out, and acc; or, not last, out = that.
+template <class T>
+__device__ __forceinline__ void add_to_out(float (&acc)[T::TM][T::TN], const Operands& o, const Spot& s, bool first, bool last) {
+    const int t = threadIdx.x;
+    const u32 col0 = s.col0 + T::column(t, 0);
+#pragma unroll
+    for (int i = 0; i < T::TM; ++i) {
+        const u32 row = s.row0 + T::row(t, i);
+        if (row >= s.m) continue;
+        float* line = o.out + (size_t)row * o.out_row + col0;
+#pragma unroll
+        for (int j = 0; j < T::TN; j += 4) {
+            const int at = T::column(0, j);
+            if (col0 + at >= s.n) continue;
+            float4* four = reinterpret_cast<float4*>(line + at);
+            if (!first) {
+                const float4 sum = *four;
+                acc[i][j] = sum.x + acc[i][j], acc[i][j + 1] = sum.y + acc[i][j + 1];
+                acc[i][j + 2] = sum.z + acc[i][j + 2], acc[i][j + 3] = sum.w + acc[i][j + 3];
+            }
+            if (!last) *four = make_float4(acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]);
+        }
+    }
+}
+
+// An operand on its way to shared memory, BK terms of LINES rows (or columns) after BK, in fours. ALONG: it is stored [line, k], else [k, line]. Lines
+// that do not exist bring what was there before, of which nothing is written.
+template <int LINES, int BK, int THREADS, bool ALONG>
+struct Stream {
+    static constexpr int WIDE = (ALONG ? BK : LINES) / 4, HIGH = ALONG ? LINES : BK, STEP = THREADS / WIDE, TURNS = HIGH / STEP;
+    static_assert(WIDE * STEP == THREADS && HIGH % STEP == 0, "threads carry whole rows");
+    const float* at;
+    u32 row, left;  // left: lines from this thread's first on
+
+    __device__ __forceinline__ Stream(const float* from, u32 row, u32 first, u32 lines) : row(row) {
+        const u32 place = threadIdx.x % WIDE * 4, high = threadIdx.x / WIDE, line = first + (ALONG ? high : place);
+        at = ALONG ? from + (size_t)line * row + place : from + (size_t)high * row + line;
+        left = line < lines ? lines - line : 0;
+    }
+
+    __device__ __forceinline__ void bring(float4* held) {
+#pragma unroll
+        for (int l = 0; l < TURNS; ++l) {
+            if ((ALONG ? l * STEP : 0) < left) held[l] = __ldg(reinterpret_cast<const float4*>(at + l * STEP * row));
+        }
+        at += ALONG ? BK : BK * row;
+    }
+
+    // Lays it down as [BK][LINES + 4].
+    static __device__ __forceinline__ void lay(const float4* held, float* to) {
+        constexpr int LINE = LINES + 4;
+        const int place = threadIdx.x % WIDE * 4, high = threadIdx.x / WIDE;
+#pragma unroll
+        for (int l = 0; l < TURNS; ++l) {
+            if (ALONG) {
+                float* at = to + place * LINE + high + l * STEP;
+                at[0] = held[l].x, at[LINE] = held[l].y, at[2 * LINE] = held[l].z, at[3 * LINE] = held[l].w;
+            } else {
+                *reinterpret_cast<float4*>(to + (high + l * STEP) * LINE + place) = held[l];
+            }
+        }
+    }
+};
+
+// k is a multiple of T::BK.
+template <class T, bool A_COLUMNS, bool B_ROWS>
+__device__ __forceinline__ void large_sum(float (&acc)[T::TM][T::TN], float* shared, const Operands& o, const Spot& s, u32 k) {
+    typedef Stream<T::BM, T::BK, T::THREADS, !A_COLUMNS> A;
+    typedef Stream<T::BN, T::BK, T::THREADS, B_ROWS> B;
+    constexpr int BUFFER = T::BK * (T::A_LINE + T::B_LINE), B_AT = T::BK * T::A_LINE, HALF = T::BK / 2;
+    A a(o.a, o.a_row, s.row0, s.m);
+    B b(o.b, o.b_row, s.col0, s.n);
+    float4 held[A::TURNS > B::TURNS ? A::TURNS : B::TURNS] = {};
+    float *now = shared, *other = shared + BUFFER;
+    a.bring(held);
+    __syncthreads();
+    a.lay(held, now);
+    b.bring(held);
+    b.lay(held, now + B_AT);
+#pragma unroll 1
+    for (u32 next = T::BK; next <= k; next += T::BK) {
+        __syncthreads();
+        const bool more = next < k;
+        if (next % PRODUCT_CHUNK == T::BK) {
+#pragma unroll
+            for (int i = 0; i < T::TM; ++i) {
+#pragma unroll
+                for (int j = 0; j < T::TN; ++j) acc[i][j] = 0.0f;
+            }
+        }
+        // One body for both halves, since instructions that do not fit a chip's first cache come slowly.
+#pragma unroll 1
+        for (int half = 0; half < 2; ++half) {
+            if (more && half == 0) a.bring(held);
+            if (more && half == 1) b.bring(held);
+            const float *x = now + half * HALF * T::A_LINE, *y = now + B_AT + half * HALF * T::B_LINE;
+#pragma unroll
+            for (int kk = 0; kk < HALF; ++kk) add_term<T>(acc, x + kk * T::A_LINE, y + kk * T::B_LINE, threadIdx.x);
+            if (more && half == 0) a.lay(held, other);
+            if (more && half == 1) b.lay(held, other + B_AT);
+        }
+        float* swap = now;
+        now = other;
+        other = swap;
+        if (k > PRODUCT_CHUNK && (!more || next % PRODUCT_CHUNK == 0)) add_to_out<T>(acc, o, s, next <= PRODUCT_CHUNK, !more);
+    }
+}
+
+template <class T>
+__device__ __forceinline__ void large_product(const ProductBatch& batch, u32 i, const Spot& s, float* shared, int lane) {
+    while (true) {
+        const ProductMember& p = batch.members[i];
+        const Operands o = operands(p, lane);
+        float acc[T::TM][T::TN];
+        switch (p.kind) {
+            case ROWS: large_sum<T, false, false>(acc, shared, o, s, p.k); break;
+            case TRANSPOSED: large_sum<T, false, true>(acc, shared, o, s, p.k); break;
+            default: large_sum<T, true, false>(acc, shared, o, s, p.k);
+        }
+        write_tile<T, true>(acc, o, s, (Finish)p.finish, threadIdx.x);
+        if (!p.more) return;
+        ++i;
+    }
+}
+
+template <class T>
+__device__ __forceinline__ void large_tile(const ProductBatch& batch, u32 i, float* shared, int lane) {
+#if __CUDA_ARCH__ < 700
+    // A thread of an old chip has no registers for 128 sums: half a tile after the other.
+    constexpr int PARTS = T::TM * T::TN > 64 ? 2 : 1;
+    Spot s = spot<T>(batch.members[i]);
+#pragma unroll 1
+    for (int part = 0; part < PARTS; ++part, s.col0 += T::BN / PARTS) {
+        large_product<Tile<T::BM, T::BN / PARTS, T::BK, T::TM / PARTS, T::TN>>(batch, i, s, shared, lane);
+    }
+#else
+    large_product<T>(batch, i, spot<T>(batch.members[i]), shared, lane);
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(128, 2) product_large(
+    const int* lanes,  // [grid z]
+    ProductBatch batch) {
+    const int lane = lanes[blockIdx.z];
+    if (lane < 0) return;
+    __shared__ __align__(16) float shared[LARGE_BUFFERS(256, 32)];
+    const u32 i = member_of_block(batch);
+    switch (batch.members[i].shape) {
+        case 0: large_tile<Tile<128, 128, 16, 16, 8>>(batch, i, shared, lane); break;
+        case 1: large_tile<Tile<256, 32, 16, 16, 4>>(batch, i, shared, lane); break;
+        case 2: large_tile<Tile<128, 32, 16, 8, 4>>(batch, i, shared, lane); break;
+        case 3: large_tile<Tile<32, 128, 16, 4, 8>>(batch, i, shared, lane); break;
+        default: large_tile<Tile<128, 64, 16, 8, 8>>(batch, i, shared, lane);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(64, 6) product_square(
+    const int* lanes,  // [grid z]
+    ProductBatch batch) {
+    const int lane = lanes[blockIdx.z];
+    if (lane < 0) return;
+    __shared__ __align__(16) float shared[LARGE_BUFFERS(128, 32)];
+    const u32 i = member_of_block(batch);
+    switch (batch.members[i].shape) {
+        case 0: large_tile<Tile<64, 64, 16, 8, 8>>(batch, i, shared, lane); break;
+        case 1: large_tile<Tile<128, 32, 16, 8, 8>>(batch, i, shared, lane); break;
+        case 2: large_tile<Tile<32, 128, 16, 8, 8>>(batch, i, shared, lane); break;
+        default: large_tile<Tile<64, 32, 16, 8, 4>>(batch, i, shared, lane);
     }
 }
