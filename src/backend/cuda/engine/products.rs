@@ -98,8 +98,6 @@ impl<L: Launcher> Pass<'_, L> {
             Tiles::Small => self.to.launch(&product::Small(batch)),
             Tiles::Medium => self.to.launch(&product::Medium(batch)),
             Tiles::Wide => self.to.launch(&product::Wide(batch)),
-            Tiles::Square => self.to.launch(&product::Square(batch)),
-            Tiles::Large => self.to.launch(&product::Large(batch)),
         }
     }
 }

@@ -28,7 +28,7 @@ rows! {
     loss: CrossEntropy, LossTotals;
     norm: LayerNorm, LayerNormBackward, ColumnTotals;
     optimizer: GradientPieces, GradientNorm, AdamW, Sr4Weights, Sr4Columns, Sr4Magnitudes, Sr4Update;
-    product: Odd, Small, Medium, Wide, Square, Large;
+    product: Odd, Small, Medium, Wide;
     recurrence: ForwardUpto16, ForwardUpto32, ForwardUpto64, ForwardUpto128, ForwardOf32, ForwardOf32x2, ForwardOf32x4, ForwardOf64,
         RowsUpto16, RowsUpto32, RowsUpto64, RowsUpto128, RowsOf32, RowsOf32x2, RowsOf32x4, RowsOf64,
         ColumnsUpto16, ColumnsUpto32, ColumnsUpto64, ColumnsUpto128, ColumnsOf32, ColumnsOf64;

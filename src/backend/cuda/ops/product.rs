@@ -76,27 +76,7 @@ pub enum Tiles {
     Medium,
     /// 128 x 64, 128 x 32, 32 x 128; operands in fours.
     Wide,
-    /// 64 x 64, 128 x 32, 32 x 128, by few threads with many sums each; operands in fours, and see [`Member::keeps_totals`].
-    Square,
-    /// 128 x 128, 256 x 32 and the like, with more sums a thread still; the same.
-    Large,
 }
-
-impl Tiles {
-    /// Whether products are cut into such tiles.
-    pub fn fit(self, member: &Member) -> bool {
-        match self {
-            Self::Odd => true,
-            Self::Small | Self::Medium | Self::Wide => member.in_fours(),
-            Self::Square | Self::Large => {
-                member.in_fours() && member.keeps_totals() && member.shape[2].is_multiple_of(WHOLE_TERMS)
-            }
-        }
-    }
-}
-
-/// Terms that tiles of many sums a thread take at a time, all of which there must be.
-const WHOLE_TERMS: u32 = 16;
 
 /// A member as the kernel reads it.
 #[derive(Clone, Copy, Default)]
@@ -156,11 +136,6 @@ impl Member {
             && addresses.iter().all(|address| address % 16 == 0)
     }
 
-    /// Whether the totals of a long sum's chunks may lie in its out meanwhile, as tiles of many sums a thread have them.
-    fn keeps_totals(&self) -> bool {
-        self.shape[2] <= PRODUCT_CHUNK as u32 || self.with.address() != self.out.0.address() || self.finish == Finish::Set
-    }
-
     /// Rows and columns of its tiles, and their number in the kernel's list.
     fn tile(&self, tiles: Tiles) -> ([u32; 2], u8) {
         let [m, n, _] = self.shape;
@@ -173,15 +148,6 @@ impl Member {
             (Tiles::Wide, 0) => ([128, 64], 0),
             (Tiles::Wide, 1) => ([128, 32], 1),
             (Tiles::Wide, _) => ([32, 128], 2),
-            (Tiles::Square, 0) => ([64, 64], 0),
-            (Tiles::Square, 1) if m > 64 => ([128, 32], 1),
-            (Tiles::Square, 1) => ([64, 32], 3),
-            (Tiles::Square, _) => ([32, 128], 2),
-            (Tiles::Large, 0) if n <= 64 => ([128, 64], 4),
-            (Tiles::Large, 0) => ([128, 128], 0),
-            (Tiles::Large, 1) if m > 128 => ([256, 32], 1),
-            (Tiles::Large, 1) => ([128, 32], 2),
-            (Tiles::Large, _) => ([32, 128], 3),
         }
     }
 
@@ -342,8 +308,4 @@ products! {
     Medium = "product_medium", 128;
     /// Large tiles.
     Wide = "product_wide", 128;
-    /// Tiles of many sums a thread.
-    Square = "product_square", 64;
-    /// Large ones of them.
-    Large = "product_large", 128;
 }
