@@ -60,7 +60,11 @@ impl Bars {
         let message = format!("{}/{} runs{failed}  {eta}  {}", board.finished, board.runs, self.name);
         self.overall.set_message(fitted(&message, columns.saturating_sub(fixed(columns))));
         for (die, line) in self.lines.iter().enumerate() {
-            let doing = board.on(die).map_or_else(|| "idle".to_owned(), |going| describe(going, self.label));
+            let doing = match board.on(die)[..] {
+                [] => "idle".to_owned(),
+                [going] => describe(going, self.label),
+                ref lanes => describe_lanes(lanes),
+            };
             line.set_message(fitted(&format!("  die {die}  {doing}"), columns));
         }
     }
@@ -75,6 +79,30 @@ fn describe(going: &Going, label: usize) -> String {
     let attempt = if going.at.attempt > 1 { format!("  attempt {}", going.at.attempt) } else { String::new() };
     let (name, trained) = (&going.at.label, going.trained);
     format!("step {trained:>steps$}/{}{bpb}{speed}  {name:<label$}{attempt}", going.steps)
+}
+
+/// Attempts that share a die in a line: `3 lanes  step 5-121/300  val_bpb 2.1114-4.0327  9.6k tok/s  adamw seed=1, …`.
+fn describe_lanes(lanes: &[&Going]) -> String {
+    let steps = range(lanes.iter().map(|going| going.trained), |step| step.to_string());
+    let ends = range(lanes.iter().map(|going| going.steps), |steps| steps.to_string());
+    let bpb = range(lanes.iter().filter_map(|going| going.val_bpb), |bpb| format!("{bpb:.4}"));
+    let bpb = if bpb.is_empty() { bpb } else { format!("  val_bpb {bpb}") };
+    let tokens: f64 = lanes.iter().filter_map(|going| going.speed()).sum();
+    let tokens = if tokens > 0.0 { format!("  {}", speed(tokens)) } else { String::new() };
+    let names: Vec<_> = lanes.iter().map(|going| going.at.label.as_str()).collect();
+    format!("{} lanes  step {steps}/{ends}{bpb}{tokens}  {}", lanes.len(), names.join(", "))
+}
+
+/// The least and the greatest value, `5-121`; one text where they read alike, none without values.
+fn range<T: PartialOrd + Copy>(values: impl Iterator<Item = T>, text: impl Fn(T) -> String) -> String {
+    let ends = values.fold(None, |ends: Option<(T, T)>, value| {
+        let (low, high) = ends.unwrap_or((value, value));
+        Some((if value < low { value } else { low }, if value > high { value } else { high }))
+    });
+    ends.map_or_else(String::new, |(low, high)| {
+        let (low, high) = (text(low), text(high));
+        if low == high { low } else { format!("{low}-{high}") }
+    })
 }
 
 /// Columns from which on there is room for a bar.
@@ -163,14 +191,36 @@ mod tests {
             began,
             &Event::SweepStarted { sweep: "s".into(), results, runs: 1, finished: 0, failed: 0, dies: 1 },
         );
-        assert!(board.on(0).is_none());
+        assert!(board.on(0).is_empty());
         let started = Event::AttemptStarted { at: at.clone(), steps: 100, tokens_per_step: 64, shape: 0 };
         board.apply(began, &started);
-        assert_eq!(describe(board.on(0).unwrap(), 14), "step   0/100  adamw seed=1    attempt 2");
+        assert_eq!(describe(board.on(0)[0], 14), "step   0/100  adamw seed=1    attempt 2");
         let row = testing::row(49, 2.5, 1.0);
         board.apply(began + Duration::from_secs(2), &Event::Logged { at, row });
-        let line = describe(board.on(0).unwrap(), 14);
+        let line = describe(board.on(0)[0], 14);
         assert_eq!(line, "step  50/100  val_bpb 2.5000  1.6k tok/s  adamw seed=1    attempt 2");
+    }
+
+    #[test]
+    fn lanes_share_a_line_that_tells_of_all_of_them() {
+        let plan = testing::plan(&[("adamw", &[])], &[1, 2, 3]);
+        let began = Instant::now();
+        let mut board = Board::new(&plan, &[const { Past::Open }; 3]);
+        let at =
+            |run: usize| At { run: plan.runs[run].id, attempt: 1, die: 0, label: format!("adamw seed={}", run + 1) };
+        let lanes = |board: &Board| describe_lanes(&board.on(0));
+        for run in 0..3 {
+            board.apply(began, &Event::AttemptStarted { at: at(run), steps: 100, tokens_per_step: 64, shape: 0 });
+        }
+        assert_eq!(lanes(&board), "3 lanes  step 0/100  adamw seed=1, adamw seed=2, adamw seed=3");
+        let later = began + Duration::from_secs(2);
+        board.apply(later, &Event::Logged { at: at(2), row: testing::row(9, 2.5, 1.0) });
+        board.apply(later, &Event::Logged { at: at(0), row: testing::row(49, 2.25, 1.0) });
+        let all = "3 lanes  step 0-50/100  val_bpb 2.2500-2.5000  1.9k tok/s  adamw seed=1, adamw seed=2, adamw seed=3";
+        assert_eq!(lanes(&board), all);
+        // The lane that ends leaves the others in the line.
+        board.apply(later, &Event::AttemptAbandoned { at: at(2) });
+        assert_eq!(lanes(&board), "2 lanes  step 0-50/100  val_bpb 2.2500  1.6k tok/s  adamw seed=1, adamw seed=2");
     }
 
     /// What stands before the message is as wide as it is said to be, so that message and margin end on the same line.

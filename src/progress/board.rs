@@ -1,6 +1,6 @@
 //! What events add up to: who trains what, how far it is, how fast, and how long it will take.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use crate::event::{At, Event, Past};
@@ -48,9 +48,12 @@ pub(super) struct Board {
     pub(super) finished: usize,
     /// Runs given up.
     pub(super) failed: usize,
-    /// Latest attempt on each die that is in use.
-    pub(super) dies: Vec<Option<RunId>>,
-    going: HashMap<RunId, Going>,
+    /// Dies that the sweep uses.
+    dies: usize,
+    /// Attempts under way: the keys grow in the order in which they began.
+    going: BTreeMap<u64, Going>,
+    /// Attempts that began so far.
+    begun: u64,
     /// Runs without a result: shape and training tokens.
     open: HashMap<RunId, (usize, f64)>,
     /// Tokens of all runs.
@@ -81,8 +84,9 @@ impl Board {
             runs: plan.runs.len(),
             finished: past.iter().filter(|past| **past == Past::Finished).count(),
             failed: past.iter().filter(|past| matches!(past, Past::Failed(_))).count(),
-            dies: Vec::new(),
-            going: HashMap::new(),
+            dies: 0,
+            going: BTreeMap::new(),
+            begun: 0,
             open,
             total,
             measured: HashMap::new(),
@@ -92,11 +96,8 @@ impl Board {
     /// Adds an event.
     pub(super) fn apply(&mut self, now: Instant, event: &Event) {
         match event {
-            Event::SweepStarted { dies, .. } => self.dies = vec![None; *dies],
+            Event::SweepStarted { dies, .. } => self.dies = *dies,
             Event::AttemptStarted { at, steps, tokens_per_step, shape } => {
-                if let Some(die) = self.dies.get_mut(at.die) {
-                    *die = Some(at.run);
-                }
                 let going = Going {
                     at: at.clone(),
                     steps: *steps,
@@ -108,17 +109,19 @@ impl Board {
                     began: now,
                     heard: now,
                 };
-                self.going.insert(at.run, going);
+                self.leave(at.run);
+                self.going.insert(self.begun, going);
+                self.begun += 1;
             }
             Event::AttemptResumed { at, steps, .. } => {
-                if let (Some(going), Some(steps)) = (self.going.get_mut(&at.run), steps) {
+                if let (Some(going), Some(steps)) = (self.find(at.run), steps) {
                     (going.trained, going.from) = (*steps, *steps);
                     (going.began, going.heard) = (now, now);
                 }
             }
             Event::Logged { at, row } => {
                 self.advance(at.run, row.step + 1, now);
-                if let Some(going) = self.going.get_mut(&at.run) {
+                if let Some(going) = self.find(at.run) {
                     going.val_bpb = Some(row.val_bpb);
                 }
             }
@@ -162,7 +165,7 @@ impl Board {
 
     /// An attempt has trained so many steps.
     fn advance(&mut self, run: RunId, trained: u64, now: Instant) {
-        let Some(going) = self.going.get_mut(&run) else {
+        let Some(going) = self.going.values_mut().find(|going| going.at.run == run) else {
             return;
         };
         let Some(more) = trained.checked_sub(going.trained).filter(|&more| more > 0) else {
@@ -175,14 +178,17 @@ impl Board {
         going.heard = now;
     }
 
-    fn leave(&mut self, run: RunId) {
-        self.going.remove(&run);
-        self.dies.iter_mut().filter(|die| **die == Some(run)).for_each(|die| *die = None);
+    fn find(&mut self, run: RunId) -> Option<&mut Going> {
+        self.going.values_mut().find(|going| going.at.run == run)
     }
 
-    /// The latest attempt on a die.
-    pub(super) fn on(&self, die: usize) -> Option<&Going> {
-        self.going.get(self.dies.get(die)?.as_ref()?)
+    fn leave(&mut self, run: RunId) {
+        self.going.retain(|_, going| going.at.run != run);
+    }
+
+    /// The attempts on a die, one for each lane that is at work, in the order in which they began.
+    pub(super) fn on(&self, die: usize) -> Vec<&Going> {
+        self.going.values().filter(|going| going.at.die == die).collect()
     }
 
     /// Tokens a second over all dies.
@@ -192,12 +198,14 @@ impl Board {
 
     /// Share of the training tokens that is done, in `[0, 1]`.
     pub(super) fn share(&self) -> f64 {
-        let left: f64 = self.open.iter().map(|(run, &(_, tokens))| tokens - self.trained(run)).sum();
+        let trained = self.trained();
+        let left: f64 = self.open.iter().map(|(run, &(_, tokens))| tokens - trained.get(run).unwrap_or(&0.0)).sum();
         if self.total > 0.0 { (1.0 - left / self.total).clamp(0.0, 1.0) } else { 1.0 }
     }
 
-    fn trained(&self, run: &RunId) -> f64 {
-        self.going.get(run).map_or(0.0, |going| float(going.trained * going.tokens_per_step))
+    /// Tokens that the attempts under way have trained.
+    fn trained(&self) -> HashMap<RunId, f64> {
+        self.going.values().map(|going| (going.at.run, float(going.trained * going.tokens_per_step))).collect()
     }
 
     /// Seconds to go at the speeds measured so far: each shape at its own, one not met yet at the mean of the others.
@@ -213,9 +221,10 @@ impl Board {
             let one = self.measured.get(&shape).copied().filter(|one| one.tokens > 0.0).unwrap_or(all);
             one.seconds / one.tokens
         };
-        let seconds: f64 =
-            self.open.iter().map(|(run, &(shape, tokens))| (tokens - self.trained(run)).max(0.0) * pace(shape)).sum();
-        let lanes = self.dies.len().max(self.going.len()).min(self.open.len()).max(1);
+        let trained = self.trained();
+        let left = |run, tokens: f64| (tokens - trained.get(run).unwrap_or(&0.0)).max(0.0);
+        let seconds: f64 = self.open.iter().map(|(run, &(shape, tokens))| left(run, tokens) * pace(shape)).sum();
+        let lanes = self.dies.max(self.going.len()).min(self.open.len()).max(1);
         Some(seconds / float(lanes as u64))
     }
 }
