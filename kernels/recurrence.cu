@@ -45,7 +45,9 @@ struct Feed {
         return EXACT ? from + (size_t)(threadIdx.x / M) * c + 4 * (threadIdx.x % M) : from;
     }
 
-    // Tokens first..first + TOKENS, of which those before `end` exist; `from` is `begin` moved on to token `first`.
+    // Tokens first..first + TOKENS, of which those before `end` exist; `from` is `begin` moved on to token `first`. CONSTANT: by way of the
+    // cache of what the kernel does not write.
+    template <bool CONSTANT = false>
     __device__ __forceinline__ void fetch(const float* from, int first, int end, u32 c, u32 n) {
         if (EXACT) {
             const int t = first + (int)(threadIdx.x / M);
@@ -53,7 +55,8 @@ struct Feed {
             for (int p = 0; p < FOURS; ++p) {
                 const bool there = (WHOLE || threadIdx.x + p * THREADS < TOKENS * M) && (u32)(t + p * (THREADS / M)) < (u32)end;
                 const float4 none = {0.0f, 0.0f, 0.0f, 0.0f};
-                const float4 four = there ? __ldg(reinterpret_cast<const float4*>(from)) : none;
+                const float4* at = reinterpret_cast<const float4*>(from);
+                const float4 four = there ? (CONSTANT ? __ldg(at) : *at) : none;
                 held[4 * p] = four.x, held[4 * p + 1] = four.y, held[4 * p + 2] = four.z, held[4 * p + 3] = four.w;
                 from += (size_t)(THREADS / M) * c;
             }
@@ -61,7 +64,8 @@ struct Feed {
 #pragma unroll
             for (int p = 0; p < FLOATS; ++p) {
                 const u32 e = threadIdx.x + p * THREADS, t = e / n;
-                held[p] = e < TOKENS * n && (u32)(first + (int)t) < (u32)end ? __ldg(from + (size_t)t * c + e % n) : 0.0f;
+                const float* at = from + (size_t)t * c + e % n;
+                held[p] = e < TOKENS * n && (u32)(first + (int)t) < (u32)end ? (CONSTANT ? __ldg(at) : *at) : 0.0f;
             }
         }
     }
@@ -140,7 +144,7 @@ struct RowsFeed {
         for (int l = 0; l < OWN_PER; ++l) {
             const u32 e = threadIdx.x + 32 * l, t = (u32)(first + (int)(e / OWN));
             const bool there = e < SEGMENT * OWN && (EXACT || p.first_row + e % OWN < p.n) && t < p.tokens;
-            own[l] = there ? __ldg(at) : 0.0f;
+            own[l] = there ? *at : 0.0f;
             at += (size_t)(32 / OWN) * p.c;
         }
         rows += skip;
@@ -331,7 +335,7 @@ __device__ __forceinline__ void recurrence_columns(
     float numbers[5][OWN];
 #pragma unroll
     for (int x = 0; x < 4; ++x) {
-        feeds[x].fetch(feeds[x].begin(rows[x], c) + (size_t)first * c, first, (int)place.tokens, c, n);
+        feeds[x].template fetch<true>(feeds[x].begin(rows[x], c) + (size_t)first * c, first, (int)place.tokens, c, n);
     }
 #pragma unroll
     for (int x = 0; x < 5; ++x) {
