@@ -2,6 +2,9 @@
 //!
 //! docs/architecture.md shows how the modules lean on each other.
 
+#[macro_use]
+mod stderr;
+
 pub mod arith;
 pub mod backend;
 pub mod bench;

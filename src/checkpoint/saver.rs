@@ -21,10 +21,19 @@ pub struct Saver {
     folder: PathBuf,
     identity: Identity,
     params: Arc<ModelParams>,
-    /// The run's checkpoints, the oldest first, those of earlier attempts included.
+    /// The run's checkpoints that are on disk, the oldest first, those of earlier attempts included.
     kept: VecDeque<PathBuf>,
-    /// The checkpoint that is being written, and how many steps it holds.
-    job: Option<JoinHandle<Result<u64, CheckpointError>>>,
+    /// The checkpoint that is being written.
+    job: Option<JoinHandle<Result<Written, CheckpointError>>>,
+}
+
+/// A checkpoint that is on disk.
+#[derive(Debug)]
+struct Written {
+    steps: u64,
+    path: PathBuf,
+    /// Oldest checkpoints that were removed for it.
+    removed: usize,
 }
 
 impl Saver {
@@ -48,8 +57,7 @@ impl Saver {
         let before = self.wait()?;
         let steps = snapshot.progress.steps;
         let path = checkpoint_file(&self.folder, steps);
-        self.kept.push_back(path.clone());
-        let excess = self.kept.len().saturating_sub(KEPT);
+        let excess = (self.kept.len() + 1).saturating_sub(KEPT);
         let job = Job {
             label: Label::new(
                 Holds::Checkpoint,
@@ -59,12 +67,12 @@ impl Saver {
             ),
             log: log.path().to_owned(),
             params: Arc::clone(&self.params),
-            needless: self.kept.drain(..excess).collect(),
+            needless: self.kept.iter().take(excess).cloned().collect(),
             snapshot,
             path,
         };
         let thread = std::thread::Builder::new().name("checkpoint".to_owned());
-        self.job = Some(thread.spawn(move || job.write().map(|()| steps)).map_err(CheckpointError::Thread)?);
+        self.job = Some(thread.spawn(move || job.write(steps)).map_err(CheckpointError::Thread)?);
         Ok(before)
     }
 
@@ -82,7 +90,11 @@ impl Saver {
     /// It could not be written.
     pub fn wait(&mut self) -> Result<Option<u64>, CheckpointError> {
         let Some(job) = self.job.take() else { return Ok(None) };
-        job.join().map_err(|_| CheckpointError::Panicked)?.map(Some)
+        // What could not be written leaves the list as it is: what it was to replace is still there.
+        let written = job.join().map_err(|_| CheckpointError::Panicked)??;
+        self.kept.drain(..written.removed);
+        self.kept.push_back(written.path);
+        Ok(Some(written.steps))
     }
 }
 
@@ -104,7 +116,7 @@ struct Job {
 }
 
 impl Job {
-    fn write(self) -> Result<(), CheckpointError> {
+    fn write(self, steps: u64) -> Result<Written, CheckpointError> {
         let bytes = seal(tensors::arrays(&self.params, &self.snapshot), &self.label)?;
         // A checkpoint is of no use without the rows that it counts on.
         sync(&self.log)?;
@@ -112,7 +124,7 @@ impl Job {
         for path in &self.needless {
             remove_if_there(path)?;
         }
-        Ok(())
+        Ok(Written { steps, path: self.path, removed: self.needless.len() })
     }
 }
 

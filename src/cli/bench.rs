@@ -50,7 +50,7 @@ pub fn run(args: &BenchArgs) -> ExitCode {
     let settings = match settings_of(&args.set) {
         Ok(settings) => settings,
         Err(message) => {
-            eprintln!("error: {message}");
+            say!("error: {message}");
             return ExitCode::from(2);
         }
     };
@@ -60,7 +60,7 @@ pub fn run(args: &BenchArgs) -> ExitCode {
     let level = match Level::current() {
         Ok(level) => level,
         Err(error) => {
-            eprintln!("error: {error}");
+            say!("error: {error}");
             return ExitCode::from(2);
         }
     };
@@ -75,13 +75,13 @@ pub fn run(args: &BenchArgs) -> ExitCode {
         Ok(report) if args.json => match serde_json::to_string_pretty(&report) {
             Ok(json) => println!("{json}"),
             Err(error) => {
-                eprintln!("error: the report cannot be written as JSON: {error}");
+                say!("error: the report cannot be written as JSON: {error}");
                 return ExitCode::FAILURE;
             }
         },
         Ok(report) => print!("{}", text(&report)),
         Err(error) => {
-            eprintln!("error: {error}");
+            say!("error: {error}");
             return ExitCode::FAILURE;
         }
     }
@@ -94,7 +94,7 @@ fn on_cuda(args: &BenchArgs, settings: Settings) -> ExitCode {
     let report = match cuda::run(&CudaRequest { settings, lanes, steps: args.steps.min(50) }) {
         Ok(report) => report,
         Err(error) => {
-            eprintln!("error: {error}");
+            say!("error: {error}");
             return ExitCode::FAILURE;
         }
     };
@@ -102,7 +102,7 @@ fn on_cuda(args: &BenchArgs, settings: Settings) -> ExitCode {
         match serde_json::to_string_pretty(&report) {
             Ok(json) => println!("{json}"),
             Err(error) => {
-                eprintln!("error: the report cannot be written as JSON: {error}");
+                say!("error: the report cannot be written as JSON: {error}");
                 return ExitCode::FAILURE;
             }
         }

@@ -37,7 +37,7 @@ pub(super) fn run(args: &CheckpointArgs) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("error: {error}");
+            say!("error: {error}");
             ExitCode::FAILURE
         }
     }

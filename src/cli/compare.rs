@@ -67,12 +67,12 @@ pub(super) fn run(args: &CompareArgs) -> ExitCode {
         Ok(text) => match print(&text) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("error: the comparison cannot be printed: {error}");
+                say!("error: the comparison cannot be printed: {error}");
                 ExitCode::from(CANNOT)
             }
         },
         Err(error) => {
-            eprintln!("error: {}", error_chain(&error));
+            say!("error: {}", error_chain(&error));
             ExitCode::from(CANNOT)
         }
     }

@@ -20,7 +20,7 @@ pub fn run(args: &DevicesArgs) -> ExitCode {
         match serde_json::to_string_pretty(&devices) {
             Ok(json) => json + "\n",
             Err(error) => {
-                eprintln!("error: the dies cannot be written as JSON: {error}");
+                say!("error: the dies cannot be written as JSON: {error}");
                 return ExitCode::FAILURE;
             }
         }
@@ -32,7 +32,7 @@ pub fn run(args: &DevicesArgs) -> ExitCode {
         // The reader, such as `head`, has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: the dies cannot be printed: {error}");
+            say!("error: the dies cannot be printed: {error}");
             ExitCode::FAILURE
         }
     }

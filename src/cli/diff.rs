@@ -26,13 +26,13 @@ pub fn run(args: DiffArgs) -> ExitCode {
     match compare_paths(&args.a, &args.b) {
         Ok(found) => {
             if let Err(error) = super::print(&text(&found)) {
-                eprintln!("error: the differences cannot be printed: {error}");
+                say!("error: the differences cannot be printed: {error}");
                 return ExitCode::from(CANNOT_COMPARE);
             }
             if found.total == 0 { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) }
         }
         Err(error) => {
-            eprintln!("error: {error}");
+            say!("error: {error}");
             ExitCode::from(CANNOT_COMPARE)
         }
     }

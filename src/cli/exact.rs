@@ -15,7 +15,7 @@ pub fn run(steps: u64, threads: usize) -> ExitCode {
     let corpus = match Corpus::open(&Data::Builtin) {
         Ok(corpus) => corpus,
         Err(error) => {
-            eprintln!("error: {error}");
+            say!("error: {error}");
             return ExitCode::from(2);
         }
     };
@@ -24,7 +24,7 @@ pub fn run(steps: u64, threads: usize) -> ExitCode {
     let reference = match course.digests(&Path::Cpu(levels[0])) {
         Ok(reference) => reference,
         Err(error) => {
-            eprintln!("error: {error}");
+            say!("error: {error}");
             return ExitCode::from(2);
         }
     };

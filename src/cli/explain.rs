@@ -45,12 +45,12 @@ pub(super) fn run(args: &ExplainArgs) -> ExitCode {
         Ok(text) => match print(&text) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("error: the facts cannot be printed: {error}");
+                say!("error: the facts cannot be printed: {error}");
                 ExitCode::from(CANNOT)
             }
         },
         Err(error) => {
-            eprintln!("error: {error}");
+            say!("error: {error}");
             ExitCode::from(if matches!(error, ExplainError::NotFound(_)) { NOT_FOUND } else { CANNOT })
         }
     }

@@ -47,7 +47,7 @@ pub(super) fn run(args: &ExportArgs) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("error: {}", error_chain(&error));
+            say!("error: {}", error_chain(&error));
             ExitCode::FAILURE
         }
     }
@@ -56,7 +56,7 @@ pub(super) fn run(args: &ExportArgs) -> ExitCode {
 fn export(args: &ExportArgs) -> Result<String, ExportError> {
     let (view, plan) = View::open(&args.dir)?;
     let loaded = view.load(&plan)?;
-    loaded.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    loaded.warnings.iter().for_each(|warning| say!("warning: {warning}"));
     let mut text = String::new();
     if let Some(format) = args.format {
         let format = match format {

@@ -26,17 +26,17 @@ pub fn run(args: &KernelsArgs) -> ExitCode {
         let target = match parse_target(text) {
             Ok(target) => target,
             Err(error) => {
-                eprintln!("error: {error}");
+                say!("error: {error}");
                 return ExitCode::from(2);
             }
         };
         match report::compile(&Host::this(), target) {
             Ok((compiler, needs)) => {
-                eprintln!("{target}: compiled by {compiler}");
+                say!("{target}: compiled by {compiler}");
                 reports.push((target, needs));
             }
             Err(error) => {
-                eprintln!("error: {error}");
+                say!("error: {error}");
                 return match error {
                     ReportError::Nvrtc(NvrtcError::NotFound(_) | NvrtcError::NoneCompiles { .. }) => {
                         ExitCode::from(NO_COMPILER)
@@ -50,7 +50,7 @@ pub fn run(args: &KernelsArgs) -> ExitCode {
     let mut sound = true;
     for (target, needs) in &reports {
         for fault in report::faults(*target, needs) {
-            eprintln!("error: {target}: {fault}");
+            say!("error: {target}: {fault}");
             sound = false;
         }
     }

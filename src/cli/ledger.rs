@@ -62,7 +62,7 @@ impl Ledger for FolderLedger {
     fn give_up(&self, run: &PlannedRun) {
         if let Err(error) = self.results.give_back(run.id) {
             // Others wait for this controller's end, and have the run then.
-            eprintln!("warning: {}", error.full_text());
+            say!("warning: {}", error.full_text());
         }
     }
 
@@ -93,7 +93,7 @@ impl Ledger for FolderLedger {
         };
         if let Err(error) = self.results.record_failure(&attempt(claim), &record) {
             // The failure itself is told to the user in any case.
-            eprintln!("warning: {}", error.full_text());
+            say!("warning: {}", error.full_text());
         }
     }
 

@@ -59,7 +59,7 @@ pub fn run(args: &ParityArgs) -> ExitCode {
 }
 
 fn unusable(why: &str) -> ExitCode {
-    eprintln!("error: {why}");
+    say!("error: {why}");
     Verdict::Unusable.into()
 }
 

@@ -47,7 +47,7 @@ pub(super) fn failed(past: &[Past]) -> Vec<(usize, Failure)> {
 /// Says what becomes of runs that were given up earlier.
 pub(super) fn say(past: &[Past], loaded: &Loaded, retry_failed: bool) {
     if let Some(text) = text(past, loaded, retry_failed) {
-        eprintln!("{text}");
+        say!("{text}");
     }
 }
 

@@ -33,7 +33,7 @@ pub fn run(args: &PlanArgs) -> ExitCode {
     let plan = match sweep::load(&args.file, &mut open_corpus) {
         Ok(sweep) => sweep.plan,
         Err(diagnostics) => {
-            eprint!("{}", diagnostics.render(sweep::stderr_takes_colour()));
+            say!("{}", diagnostics.render(sweep::stderr_takes_colour()).trim_end());
             return ExitCode::from(2);
         }
     };
@@ -41,7 +41,7 @@ pub fn run(args: &PlanArgs) -> ExitCode {
         match serde_json::to_string_pretty(&plan) {
             Ok(json) => json + "\n",
             Err(error) => {
-                eprintln!("error: the plan cannot be written as JSON: {error}");
+                say!("error: the plan cannot be written as JSON: {error}");
                 return ExitCode::FAILURE;
             }
         }
@@ -53,7 +53,7 @@ pub fn run(args: &PlanArgs) -> ExitCode {
     match super::print(&text) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: the plan cannot be printed: {error}");
+            say!("error: the plan cannot be printed: {error}");
             ExitCode::FAILURE
         }
     }

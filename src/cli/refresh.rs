@@ -47,7 +47,7 @@ impl Refresher {
                     && !std::mem::replace(&mut told, true)
                 {
                     // Results do not depend on it: a sweep goes on without.
-                    eprintln!("warning: the report cannot be made anew: {}", error.full_text());
+                    say!("warning: the report cannot be made anew: {}", error.full_text());
                 }
             });
         })?;

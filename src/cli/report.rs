@@ -33,7 +33,7 @@ pub(super) fn run(args: &ReportArgs) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("error: {}", error.full_text());
+            say!("error: {}", error.full_text());
             ExitCode::FAILURE
         }
     }

@@ -171,9 +171,9 @@ pub(super) fn main(args: &RunArgs) -> ExitCode {
         Ok((conclusion, lost)) => ExitCode::from(conclusion.exit_code().max(u8::from(lost))),
         Err(error) => {
             if let RunError::Sweep(diagnostics) = &error {
-                eprint!("{}", diagnostics.render(sweep::stderr_takes_colour()));
+                say!("{}", diagnostics.render(sweep::stderr_takes_colour()).trim_end());
             } else {
-                eprintln!("error: {}", error_chain(&error));
+                say!("error: {}", error_chain(&error));
             }
             ExitCode::from(error.exit_code())
         }
@@ -218,7 +218,7 @@ fn run(args: &RunArgs) -> Result<(Conclusion, bool), RunError> {
     }
     // What is left is free before the tables are made.
     if let Err(error) = ledger.results.give_all_back() {
-        eprintln!("warning: {}; runs in hand are free when others know that this process has ended", error.full_text());
+        say!("warning: {}; runs in hand are free when others know that this process has ended", error.full_text());
     }
     let compared = if summary.at_once { Ok(()) } else { compare(args, &plan, &ledger.results) };
     // Where the tables cannot be written, the runs that are left are left all the same.
@@ -236,10 +236,10 @@ fn fit_resources(plan: &Plan, past: &[Past], dies: &mut Dies, folder: &Path) -> 
     };
     if let Some(note) = note {
         dies.specs.truncate(fit);
-        eprintln!("warning: {note}");
+        say!("warning: {note}");
     }
     if let Some(warning) = disk_warning(plan, past, dies.specs.len(), folder) {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     Ok(())
 }
@@ -247,13 +247,13 @@ fn fit_resources(plan: &Plan, past: &[Past], dies: &mut Dies, folder: &Path) -> 
 /// What may surprise, and is therefore said under `--quiet` too: an edit of the sweep file, and damage in the folder.
 fn say_what_changed(opened: &Opened, loaded: &Loaded) {
     for line in &opened.change.lines {
-        eprintln!("changed since the last time: {line}");
+        say!("changed since the last time: {line}");
     }
     if !opened.change.is_empty() {
         let (added, dropped) = (opened.change.added, opened.change.dropped);
-        eprintln!("changed since the last time: {added} runs are new, {dropped} are not planned any more");
+        say!("changed since the last time: {added} runs are new, {dropped} are not planned any more");
     }
-    loaded.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    loaded.warnings.iter().for_each(|warning| say!("warning: {warning}"));
 }
 
 /// Notes of the plan, and what of the folder does not belong to it.
@@ -261,13 +261,13 @@ fn say_what_is_there(plan: &Plan, loaded: &Loaded, dies: &Dies) {
     if !loaded.strangers.is_empty() {
         let names = loaded.strangers.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
         let more = if loaded.strangers.len() > 3 { ", ..." } else { "" };
-        eprintln!("note: {} runs are kept that are not in the plan: {names}{more}", loaded.strangers.len());
+        say!("note: {} runs are kept that are not in the plan: {names}{more}", loaded.strangers.len());
     }
-    plan.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    plan.notes.iter().for_each(|note| say!("note: {note}"));
     for entropy in plan.corpora.iter().filter_map(|corpus| corpus.entropy) {
-        eprintln!("note: the corpus's true entropy is {entropy:.3} bits a byte");
+        say!("note: the corpus's true entropy is {entropy:.3} bits a byte");
     }
-    dies.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    dies.notes.iter().for_each(|note| say!("note: {note}"));
 }
 
 /// What the command line asks of the dies.
@@ -277,17 +277,23 @@ fn asked(args: &RunArgs) -> Asked<'_> {
     let backend = if args.script.is_some() { Backend::Cpu } else { args.backend };
     #[cfg(not(debug_assertions))]
     let backend = args.backend;
-    Asked { backend, dies: args.dies.as_deref(), threads: args.threads_per_die.into(), share: args.share }
+    Asked {
+        backend,
+        dies: args.dies.as_deref(),
+        threads: args.threads_per_die.into(),
+        share: args.share,
+        sweep: &args.file,
+    }
 }
 
 /// Other controllers on the folder.
 fn say_who_is_there(others: &[ControllerView]) {
     for other in others {
         let who = other.holder.as_ref().map_or_else(|| other.name.clone(), ToString::to_string);
-        eprintln!("note: {who} works on this folder too, or did not end in order: runs are shared");
+        say!("note: {who} works on this folder too, or did not end in order: runs are shared");
     }
     if others.iter().any(|other| other.holder.as_ref().is_some_and(|holder| holder.host == host_name())) {
-        eprintln!("note: controllers on one host share its cores; --dies and taskset divide them");
+        say!("note: controllers on one host share its cores; --dies and taskset divide them");
     }
 }
 
@@ -405,9 +411,7 @@ fn compare(args: &RunArgs, plan: &Plan, results: &Results) -> Result<(), RunErro
     let plan = if current == *plan {
         plan
     } else {
-        eprintln!(
-            "note: another controller has changed the plan of this folder meanwhile; the tables are of the new one"
-        );
+        say!("note: another controller has changed the plan of this folder meanwhile; the tables are of the new one");
         &current
     };
     let finished = |loaded: &Loaded| loaded.states.iter().filter(|state| state.result().is_some()).count();
@@ -437,17 +441,17 @@ fn say_how_to_go_on(summary: &Summary) {
     match &summary.conclusion {
         Conclusion::Complete => {}
         Conclusion::Elsewhere => {
-            eprintln!("{} left, which other controllers hold", runs(summary.left));
+            say!("{} left, which other controllers hold", runs(summary.left));
         }
         Conclusion::SomeFailed => {
             let again = std::env::args_os().filter(|arg| arg != RETRY).chain([RETRY.into()]);
-            eprintln!("{} failed; to try again: {}", runs(summary.failed.len()), command(again));
+            say!("{} failed; to try again: {}", runs(summary.failed.len()), command(again));
         }
         Conclusion::Halted(halt) => {
             if !matches!(halt, Halt::Signal { .. } | Halt::TimeLimit { .. }) {
-                eprintln!("error: {halt}");
+                say!("error: {halt}");
             }
-            eprintln!("{} left; to go on: {}", runs(summary.left), command(std::env::args_os()));
+            say!("{} left; to go on: {}", runs(summary.left), command(std::env::args_os()));
         }
     }
 }

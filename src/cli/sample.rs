@@ -55,7 +55,7 @@ pub(super) fn run(args: &SampleArgs) -> ExitCode {
     match sample(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("error: {message}");
+            say!("error: {message}");
             ExitCode::FAILURE
         }
     }

@@ -73,18 +73,18 @@ pub(super) fn run(args: &StatsArgs) -> ExitCode {
     let (text, complete) = match compared {
         Ok(compared) => compared,
         Err(error) => {
-            eprintln!("error: {}", error_chain(&error));
+            say!("error: {}", error_chain(&error));
             return ExitCode::from(if error.is_usage() { USAGE } else { CANNOT });
         }
     };
     if let Err(error) = print(&text) {
-        eprintln!("error: the comparison cannot be printed: {error}");
+        say!("error: the comparison cannot be printed: {error}");
         return ExitCode::from(CANNOT);
     }
     if complete {
         ExitCode::SUCCESS
     } else {
-        eprintln!("error: not every arm could be compared with `{}`", request.baseline);
+        say!("error: not every arm could be compared with `{}`", request.baseline);
         ExitCode::from(CANNOT)
     }
 }

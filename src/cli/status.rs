@@ -74,7 +74,7 @@ pub(super) fn run(args: &StatusArgs) -> ExitCode {
     match show(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", error_chain(&error));
+            say!("error: {}", error_chain(&error));
             let usage = matches!(error, StatusError::File { .. } | StatusError::NoName { .. });
             ExitCode::from(if usage { 2 } else { 1 })
         }

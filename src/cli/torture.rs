@@ -41,7 +41,7 @@ pub(super) fn run(args: &TortureArgs) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("error: {}", error_chain(&error));
+            say!("error: {}", error_chain(&error));
             ExitCode::FAILURE
         }
     }

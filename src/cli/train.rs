@@ -79,7 +79,7 @@ pub(super) fn run(args: &TrainArgs) -> ExitCode {
     match train_or_evaluate(args) {
         Ok(code) => code,
         Err(Refused(code, message)) => {
-            eprintln!("error: {message}");
+            say!("error: {message}");
             ExitCode::from(code)
         }
     }
@@ -134,11 +134,11 @@ fn train(args: &TrainArgs, settings: Settings, corpus: &Corpus, team: Arc<Team>)
             let number = signal.load(Ordering::Relaxed) as u8;
             let name = signal_name(i32::from(number));
             match &training.save {
-                Some(path) => eprintln!(
+                Some(path) => say!(
                     "stopped by {name} after {steps} steps; to go on: the same command with --resume {}",
                     path.display()
                 ),
-                None => eprintln!("stopped by {name} after {steps} steps; nothing was saved (--save FILE)"),
+                None => say!("stopped by {name} after {steps} steps; nothing was saved (--save FILE)"),
             }
             Ok(ExitCode::from(128 + number))
         }

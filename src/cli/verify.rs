@@ -26,13 +26,13 @@ pub(super) fn run(args: &VerifyArgs) -> ExitCode {
     match verified(args) {
         Ok(verified) => {
             if let Err(error) = print(&text(&verified)) {
-                eprintln!("error: what was found cannot be printed: {error}");
+                say!("error: what was found cannot be printed: {error}");
                 return ExitCode::from(CANNOT);
             }
             if verified.damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DAMAGED) }
         }
         Err(error) => {
-            eprintln!("error: {}", error.full_text());
+            say!("error: {}", error.full_text());
             ExitCode::from(CANNOT)
         }
     }

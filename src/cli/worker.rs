@@ -63,7 +63,7 @@ fn report(served: Result<(), worker::WorkerError>) -> ExitCode {
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{}", error_chain(&error));
+            say!("{}", error_chain(&error));
             ExitCode::from(error.exit_status())
         }
     }

@@ -26,10 +26,10 @@ impl Sink for EventsFile {
             Ok(()) => self.told = false,
             // Results do not depend on this file: a sweep goes on, and the events are written when there is room.
             Err(error) if !std::mem::replace(&mut self.told, true) => {
-                eprintln!("warning: events are kept in memory for now: {}", error.full_text());
+                say!("warning: events are kept in memory for now: {}", error.full_text());
             }
             Err(_) if matches!(event, Event::SweepEnded { .. }) => {
-                eprintln!("warning: the last events are not in {}", self.journal.path().display());
+                say!("warning: the last events are not in {}", self.journal.path().display());
             }
             Err(_) => {}
         }

@@ -26,7 +26,7 @@ impl<W: Write> Sink for JsonLines<W> {
             self.out.write(&line)
         });
         if let Err(error) = written {
-            eprintln!("error: events cannot be printed any more, and the sweep goes on without: {error}");
+            say!("error: events cannot be printed any more, and the sweep goes on without: {error}");
         }
     }
 

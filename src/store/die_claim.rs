@@ -47,7 +47,8 @@ impl DieClaim {
         Self::take_in(&users_folder(root)?, name, what)
     }
 
-    fn take_in(folder: &Path, name: &str, what: &str) -> Result<DieClaimed, StoreError> {
+    /// Claims a die in a folder that this user alone can write to.
+    pub(crate) fn take_in(folder: &Path, name: &str, what: &str) -> Result<DieClaimed, StoreError> {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         let path = folder.join(format!("die-{}", name.chars().map(plain).take(64).collect::<String>()));
         // Closed when this process starts another program: a worker that lives on for a moment does not hold it.

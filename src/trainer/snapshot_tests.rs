@@ -112,3 +112,24 @@ fn the_pause_is_not_counted() {
     let total = again.snapshot().progress.elapsed.total;
     assert!((1000.0..1010.0).contains(&total.as_secs_f64()), "{total:?}");
 }
+
+/// How often a run is evaluated is a matter of what is seen of it: what it trains stays the same, to the last bit, and so does what
+/// is evaluated at the steps in common, whether evaluation sees fresh weights or stale ones.
+#[test]
+fn how_often_is_evaluated_changes_nothing_that_is_trained() {
+    for settings in [small(Opt::AdamW), small(Opt::Sr4), options(Opt::AdamW), options(Opt::Sr4)] {
+        let every = |eval_every| rest(&mut start(&Settings { eval_every, ..settings.clone() }));
+        let (often, _, trained) = every(1);
+        assert_eq!(often.len(), 9);
+        for eval_every in [2, 4, 100] {
+            let (rows, _, state) = every(eval_every);
+            assert!(state == trained, "{:?} {:?} every {eval_every}", settings.opt, settings.eval_weights);
+            for row in rows {
+                let same = often.iter().find(|other| other.step == row.step).unwrap();
+                let seen =
+                    |row: &Row| [row.train_bpb, row.val_bpb, row.val_acc, row.grad_norm, row.lr].map(f64::to_bits);
+                assert_eq!(seen(&row), seen(same), "step {}", row.step);
+            }
+        }
+    }
+}

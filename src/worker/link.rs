@@ -53,7 +53,7 @@ impl Link {
         match encode(message) {
             Ok(line) => self.put(&line),
             Err(error) => {
-                eprintln!("diesweep worker: {error}");
+                say!("diesweep worker: {error}");
                 std::process::exit(1);
             }
         }

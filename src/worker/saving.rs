@@ -156,7 +156,7 @@ impl<'a> Saving<'a> {
                 Ok(())
             }
             Err(failure) if failure.cause == Cause::DiskFull => {
-                eprintln!("diesweep worker: a checkpoint is missing: {}", failure.message);
+                say!("diesweep worker: a checkpoint is missing: {}", failure.message);
                 self.link.tell(&FromWorker::NotSaved { place, message: failure.message });
                 Ok(())
             }

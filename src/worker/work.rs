@@ -169,7 +169,7 @@ impl<'a, T: Trainer> Work<'a, T> {
     /// Ends an attempt, after which what is printed is no attempt's any more.
     fn over(&self, end: impl FnOnce()) {
         if let Err(error) = self.errors.back() {
-            eprintln!("diesweep worker: standard error cannot be restored: {error}");
+            say!("diesweep worker: standard error cannot be restored: {error}");
         }
         end();
     }

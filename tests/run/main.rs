@@ -3,6 +3,7 @@
 //! Where a test needs a trainer that misbehaves, a scripted one stands in, which only debug builds have.
 #![cfg(debug_assertions)]
 
+mod disk;
 mod faults;
 mod harness;
 mod inspect;

@@ -142,6 +142,20 @@ fn a_comparison_that_cannot_be_printed_is_told_but_for_a_reader_that_left() {
 }
 
 #[test]
+fn a_sweep_goes_on_where_nothing_can_be_said() {
+    watchdog();
+    let sweep = Sweep::new(4);
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let ended = sweep.command::<&str>(&[]).stderr(full()).output().unwrap();
+    assert_eq!(ended.status.code(), Some(0));
+    assert!(sweep.results().join("comparison.csv").exists());
+    // Nor does it hide what is wrong: the exit code tells.
+    std::fs::write(sweep.path().join("sweep.toml"), "name = 1").unwrap();
+    let ended = sweep.command::<&str>(&[]).stderr(full()).output().unwrap();
+    assert_eq!(ended.status.code(), Some(2));
+}
+
+#[test]
 fn the_report_is_made_anew_while_the_sweep_is_at_work() {
     watchdog();
     let sweep = Sweep::new(6);
