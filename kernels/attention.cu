@@ -59,6 +59,17 @@ extern "C" __global__ void __launch_bounds__(128) attention_choose(
 #define CHANNELS 32
 typedef Tile<TILE, CHANNELS, 32, 4, 4> AttentionTile;
 
+// A tile of such a product, with operands read in fours where their rows begin at multiples of 16 bytes.
+template <bool A_COLUMNS, bool B_ROWS>
+__device__ __forceinline__ void attention_tile(const Operands& o, const Spot& s, u32 from, u32 to, Finish finish, u32 n) {
+    __shared__ __align__(16) float shared[AttentionTile::SHARED];
+    if ((o.a_row | o.b_row | o.out_row | n) % 4 == 0) {
+        product_tile<AttentionTile, A_COLUMNS, B_ROWS, true>(o, s, from, to, finish, shared);
+    } else {
+        product_tile<AttentionTile, A_COLUMNS, B_ROWS, false>(o, s, from, to, finish, shared);
+    }
+}
+
 // out[i][j] = x_i . z_j over a head's channels, for the tiles (of CHANNELS keys) with keys j <= i. Grid y: query tiles of every item.
 extern "C" __global__ void __launch_bounds__(128, 4) attention_scores(
     const int* lanes,  // [grid z]
@@ -73,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(128, 4) attention_scores(
     const size_t head = ((size_t)lane * windows + item / heads) * tokens * c + (item % heads) * n;
     const size_t square = ((size_t)lane * windows * heads + item) * tokens * tokens;
     const Operands o = {x + head, z + head, nullptr, out + square, c, c, tokens};
-    product_tile<AttentionTile, false, true>(o, Spot{row0, col0, tokens, tokens}, 0, n, SET);
+    attention_tile<false, true>(o, Spot{row0, col0, tokens, tokens}, 0, n, SET, n);
 }
 
 // out_i = sum over keys j of s[i][j] x_j. Grid y: query tiles of every item. Overwrites out.
@@ -90,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(128, 4) attention_rows(
     const size_t head = ((size_t)lane * windows + item / heads) * tokens * c + (item % heads) * n;
     const size_t square = ((size_t)lane * windows * heads + item) * tokens * tokens;
     const Operands o = {s + square, x + head, nullptr, out + head, tokens, c, c};
-    product_tile<AttentionTile, false, false>(o, Spot{row0, blockIdx.x * CHANNELS, tokens, n}, 0, min(row0 + TILE, tokens), SETTLE);
+    attention_tile<false, false>(o, Spot{row0, blockIdx.x * CHANNELS, tokens, n}, 0, min(row0 + TILE, tokens), SETTLE, n);
 }
 
 // out_j = sum over queries i of s[i][j] x_i. Grid y: key tiles of every item. Overwrites out.
@@ -107,10 +118,15 @@ extern "C" __global__ void __launch_bounds__(128, 4) attention_columns(
     const size_t head = ((size_t)lane * windows + item / heads) * tokens * c + (item % heads) * n;
     const size_t square = ((size_t)lane * windows * heads + item) * tokens * tokens;
     const Operands o = {s + square, x + head, nullptr, out + head, tokens, c, c};
-    product_tile<AttentionTile, true, false>(o, Spot{row0, blockIdx.x * CHANNELS, tokens, n}, from, tokens, SETTLE);
+    attention_tile<true, false>(o, Spot{row0, blockIdx.x * CHANNELS, tokens, n}, from, tokens, SETTLE, n);
 }
 
-// Shares of a query's visible keys from its products with them, in place; all other keys of the row get +0. One warp a query.
+// Keys of a query's row that any of the products above reads: those up to the end of its own chunk.
+__device__ __forceinline__ u32 keys_read(u32 t, u32 tokens) {
+    return min(tokens, (t / PRODUCT_CHUNK + 1) * PRODUCT_CHUNK);
+}
+
+// Shares of a query's visible keys from its products with them, in place; all other keys that are read get +0. One warp a query.
 extern "C" __global__ void __launch_bounds__(128) attention_softmax(
     const int* lanes,  // [grid z]
     const u8* seen,    // [L,B,H,T,chunks]; not read where attention is dense (chunk_size >= T)
@@ -142,10 +158,11 @@ extern "C" __global__ void __launch_bounds__(128) attention_softmax(
         sum = sum + e;
     }
     const float inverse = __fdiv_rn(1.0f, fold_row(sum));
-    for (u32 j = i; j < tokens; j += 32) row[j] = j <= t ? row[j] * inverse : 0.0f;
+    const u32 end = keys_read(t, tokens);
+    for (u32 j = i; j < end; j += 32) row[j] = j <= t ? row[j] * inverse : 0.0f;
 }
 
-// Gradients of a query's scores from those of its shares, in place; keys after it get +0. One warp a query.
+// Gradients of a query's scores from those of its shares, in place; keys after it that are read get +0. One warp a query.
 extern "C" __global__ void __launch_bounds__(128) attention_softmax_backward(
     const int* lanes,  // [grid z]
     const float* p,    // [L,B,H,T,T]
@@ -163,5 +180,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_softmax_backward(
     for (u32 j = i; j < n; j += 32) along = fmaf(dy[at + j], y[at + j], along);
     along = fold_row(along);
     const size_t line = ((size_t)lane * windows * heads * tokens + query) * tokens;
-    for (u32 j = i; j < tokens; j += 32) ds[line + j] = j <= t ? (p[line + j] * (ds[line + j] - along)) * scale : 0.0f;
+    const u32 end = keys_read(t, tokens);
+#pragma unroll 4
+    for (u32 j = i; j < end; j += 32) ds[line + j] = j <= t ? (__ldg(p + line + j) * (ds[line + j] - along)) * scale : 0.0f;
 }

@@ -23,8 +23,36 @@ __device__ __forceinline__ RowNorm row_norm(const float* from, u32 c, u32 j) {
     return out;
 }
 
-// y = xhat w + b with xhat = (x - mean) scale; shifted[k] = y + (y before - y) mix[k]. One warp a row, which also forms the row before
-// once more; 4 rows a block. Overwrites y, mean, scale and shifted.
+// Channels of a row that a thread of its warp keeps: rows of up to 32 times as many are read once.
+#define ROW_HELD 4
+#define EACH_HELD _Pragma("unroll") for (int l = 0; l < ROW_HELD; ++l)
+
+// A row of at most 32 ROW_HELD channels, xhat in place of x.
+struct HeldRow {
+    float at[ROW_HELD];
+
+    __device__ __forceinline__ void read(const float* from, u32 c, u32 j) {
+        EACH_HELD at[l] = j + 32 * l < c ? __ldg(from + j + 32 * l) : 0.0f;
+    }
+
+    __device__ __forceinline__ RowNorm normalize(u32 c, u32 j) {
+        RowNorm out;
+        float p = 0.0f;
+        EACH_HELD if (j + 32 * l < c) p = p + at[l];
+        out.mean = __fdiv_rn(fold_row(p), (float)c);
+        p = 0.0f;
+        EACH_HELD {
+            at[l] = at[l] - out.mean;
+            if (j + 32 * l < c) p = fmaf(at[l], at[l], p);
+        }
+        out.scale = __fdiv_rn(1.0f, __fsqrt_rn(__fdiv_rn(fold_row(p), (float)c) + 1e-5f));
+        EACH_HELD at[l] = at[l] * out.scale;
+        return out;
+    }
+};
+
+// y = xhat w + b with xhat = (x - mean) scale; shifted[k] = y + (y before - y) mix[k]. One warp for `each` rows that follow one another, and
+// for the row before them once more; 4 warps a block. Overwrites y, mean, scale and shifted.
 extern "C" __global__ void __launch_bounds__(128) layer_norm(
     const int* lanes,     // [grid z]
     const float* x,       // [L,R,C]
@@ -36,29 +64,75 @@ extern "C" __global__ void __launch_bounds__(128) layer_norm(
     float* mean,          // [L,R]
     float* scale,         // [L,R]
     float* shifted,       // [L,mixes,R,C]
-    unsigned rows, unsigned tokens, unsigned c, unsigned mixes, unsigned mix_step) {
+    unsigned rows, unsigned tokens, unsigned c, unsigned mixes, unsigned mix_step, unsigned each) {
     const int lane = lanes[blockIdx.z];
-    const u32 row = blockIdx.x * 4 + threadIdx.x / 32, j = threadIdx.x % 32;
-    if (lane < 0 || row >= rows) return;
-    const size_t at = (size_t)lane * rows + row;
-    const float* here = x + at * c;
-    const bool follows = mixes > 0 && row % tokens != 0;
-    const RowNorm own = row_norm(here, c, j);
-    RowNorm before = {0.0f, 0.0f};
-    if (follows) before = row_norm(here - c, c, j);
-    if (j == 0) {
-        mean[at] = own.mean;
-        scale[at] = own.scale;
+    const u32 first = (blockIdx.x * 4 + threadIdx.x / 32) * each, j = threadIdx.x % 32;
+    if (lane < 0 || first >= rows) return;
+    const u32 last = min(first + each, rows);
+    const size_t line = (size_t)lane * rows;
+    weight += lane * arena, bias += lane * arena, mix += lane * arena;
+    x += line * c, y += line * c, mean += line, scale += line, shifted += line * mixes * c;
+    if (c <= 32 * ROW_HELD) {
+        float w[ROW_HELD], b[ROW_HELD], before[ROW_HELD] = {};
+        HeldRow next;
+        next.read(x + (size_t)first * c, c, j);
+        EACH_HELD {
+            const u32 i = j + 32 * l;
+            w[l] = i < c ? __ldg(weight + i) : 0.0f, b[l] = i < c ? __ldg(bias + i) : 0.0f;
+        }
+        if (mixes > 0 && first % tokens != 0) {
+            HeldRow row;
+            row.read(x + (size_t)(first - 1) * c, c, j);
+            row.normalize(c, j);
+            EACH_HELD before[l] = fmaf(row.at[l], w[l], b[l]);
+        }
+#pragma unroll 1
+        for (u32 row = first; row < last; ++row) {
+            HeldRow own = next;
+            if (row + 1 < last) next.read(x + (size_t)(row + 1) * c, c, j);
+            const RowNorm norm = own.normalize(c, j);
+            if (j == 0) {
+                mean[row] = norm.mean;
+                scale[row] = norm.scale;
+            }
+            const bool follows = row % tokens != 0;
+            float s[ROW_HELD];
+            EACH_HELD {
+                const u32 i = j + 32 * l;
+                const float u = fmaf(own.at[l], w[l], b[l]);
+                if (i < c) y[(size_t)row * c + i] = u;
+                s[l] = (follows ? before[l] : 0.0f) - u;
+                before[l] = u;
+            }
+#pragma unroll 2
+            for (u32 k = 0; k < mixes; ++k) {
+                EACH_HELD {
+                    const u32 i = j + 32 * l;
+                    if (i < c) shifted[((size_t)k * rows + row) * c + i] = fmaf(s[l], __ldg(mix + (size_t)k * mix_step + i), before[l]);
+                }
+            }
+        }
+        return;
     }
-    for (u32 i = j; i < c; i += 32) {
-        const float w = __ldg(weight + lane * arena + i), b = __ldg(bias + lane * arena + i);
-        const float u = fmaf((__ldg(here + i) - own.mean) * own.scale, w, b);
-        y[at * c + i] = u;
-        const float earlier = follows ? fmaf((__ldg(here - c + i) - before.mean) * before.scale, w, b) : 0.0f;
-        const float s = earlier - u;
-        for (u32 k = 0; k < mixes; ++k) {
-            const float m = __ldg(mix + lane * arena + (size_t)k * mix_step + i);
-            shifted[(((size_t)lane * mixes + k) * rows + row) * c + i] = fmaf(s, m, u);
+    for (u32 row = first; row < last; ++row) {
+        const float* here = x + (size_t)row * c;
+        const bool follows = mixes > 0 && row % tokens != 0;
+        const RowNorm own = row_norm(here, c, j);
+        RowNorm earlier = {0.0f, 0.0f};
+        if (follows) earlier = row_norm(here - c, c, j);
+        if (j == 0) {
+            mean[row] = own.mean;
+            scale[row] = own.scale;
+        }
+        for (u32 i = j; i < c; i += 32) {
+            const float w = __ldg(weight + i), b = __ldg(bias + i);
+            const float u = fmaf((__ldg(here + i) - own.mean) * own.scale, w, b);
+            y[(size_t)row * c + i] = u;
+            const float before = follows ? fmaf((__ldg(here - c + i) - earlier.mean) * earlier.scale, w, b) : 0.0f;
+            for (u32 k = 0; k < mixes; ++k) {
+                const float m = __ldg(mix + (size_t)k * mix_step + i);
+                shifted[((size_t)k * rows + row) * c + i] = fmaf(before - u, m, u);
+            }
         }
     }
 }
@@ -70,44 +144,111 @@ struct NormBackward {
     u32 rows, tokens, c, mixes, mix_step;
 };
 
-// Gradient of y through the mixes, in their order; the next row's part last.
-__device__ __forceinline__ float shift_gradient(const NormBackward& a, u32 row, u32 i) {
-    const bool has_next = (row + 1) % a.tokens != 0;
-    float own = 0.0f, next = 0.0f;
-    for (u32 k = 0; k < a.mixes; ++k) {
-        const float m = __ldg(a.mix + (size_t)k * a.mix_step + i);
-        const float* d = a.dshifted + ((size_t)k * a.rows + row) * a.c + i;
-        const float of_own = __ldg(d), of_next = has_next ? __ldg(d + a.c) : 0.0f;
-        own = k == 0 ? of_own * (1.0f - m) : fmaf(of_own, 1.0f - m, own);
-        next = k == 0 ? of_next * m : fmaf(of_next, m, next);
+// Down one column's rows first..last, all of one chunk: the gradient of y through the mixes, in their order, the next row's part last; and the
+// sums (S3) of the gradients of the mixes, of the norm's weight and of its bias, in this order.
+template <int MIXES>
+__device__ __forceinline__ void norm_column(const NormBackward& a, u32 i, u32 first, u32 last, float (&sums)[MIXES + 2]) {
+    float m[MIXES + 1], d[MIXES + 1], before = 0.0f;
+    const size_t mix_apart = (size_t)a.rows * a.c;
+    const float* from = a.dshifted + (size_t)first * a.c + i;
+    u32 token = first % a.tokens;
+#pragma unroll
+    for (int k = 0; k < MIXES; ++k) {
+        m[k] = __ldg(a.mix + (size_t)k * a.mix_step + i);
+        d[k] = __ldg(from + k * mix_apart);
     }
-    return has_next ? own + next : own;
+#pragma unroll
+    for (int k = 0; k < MIXES + 2; ++k) sums[k] = 0.0f;
+    if (MIXES > 0 && token > 0) before = __ldg(a.y + (size_t)(first - 1) * a.c + i);
+#pragma unroll 8
+    for (u32 row = first; row < last; ++row) {
+        const size_t at = (size_t)row * a.c + i;
+        const float xhat = (__ldg(a.x + at) - __ldg(a.mean + row)) * __ldg(a.scale + row);
+        float du;
+        if (MIXES > 0) {
+            const float here = __ldg(a.y + at), s = before - here;
+            const bool has_next = token + 1 != a.tokens;
+            float own = 0.0f, next = 0.0f;
+            from += a.c;
+#pragma unroll
+            for (int k = 0; k < MIXES; ++k) {
+                const float follows = row + 1 < a.rows ? __ldg(from + k * mix_apart) : 0.0f;
+                own = k == 0 ? d[k] * (1.0f - m[k]) : fmaf(d[k], 1.0f - m[k], own);
+                next = k == 0 ? follows * m[k] : fmaf(follows, m[k], next);
+                sums[k] = fmaf(d[k], s, sums[k]);
+                d[k] = follows;
+            }
+            du = has_next ? own + next : own;
+            a.du[at] = du;
+            before = has_next ? here : 0.0f;
+            token = has_next ? token + 1 : 0;
+        } else {
+            du = a.du[at];
+        }
+        sums[MIXES] = fmaf(du, xhat, sums[MIXES]);
+        sums[MIXES + 1] = sums[MIXES + 1] + du;
+    }
 }
 
-// Sum (S3) over rows first..last of column i: for v < mixes of the v-th mix's gradient, then of the norm's weight, then of its bias.
-__device__ __forceinline__ float norm_column(const NormBackward& a, u32 v, u32 i, u32 first, u32 last) {
-    float sum = 0.0f;
-    if (v < a.mixes) {
-#pragma unroll 8
-        for (u32 row = first; row < last; ++row) {
-            const float* here = a.y + (size_t)row * a.c + i;
-            const float before = row % a.tokens == 0 ? 0.0f : __ldg(here - a.c);
-            sum = fmaf(__ldg(a.dshifted + ((size_t)v * a.rows + row) * a.c + i), before - __ldg(here), sum);
-        }
-    } else if (v == a.mixes) {
-#pragma unroll 8
-        for (u32 row = first; row < last; ++row) {
-            const size_t at = (size_t)row * a.c + i;
-            sum = fmaf(a.du[at], (__ldg(a.x + at) - __ldg(a.mean + row)) * __ldg(a.scale + row), sum);
-        }
-    } else {
-#pragma unroll 8
-        for (u32 row = first; row < last; ++row) sum = sum + a.du[(size_t)row * a.c + i];
+template <int MIXES>
+__device__ __forceinline__ void norm_columns(const NormBackward& a, u32 first, u32 last, float* to, u32 mix_slot, u32 norm_slot) {
+    for (u32 i = threadIdx.x; i < a.c; i += blockDim.x) {
+        float sums[MIXES + 2];
+        norm_column<MIXES>(a, i, first, last, sums);
+#pragma unroll
+        for (int k = 0; k < MIXES + 2; ++k) to[(size_t)(k < MIXES ? mix_slot + k : norm_slot + k - MIXES) * a.c + i] = sums[k];
     }
-    return sum;
 }
 
-// Gradient of a row's x from that of its y, added to what passes the norm by, or in its place. One warp.
+// Gradients of the x of ROWS rows, `apart` rows apart, from those of their y, added to what passes the norm by, or in its place. One warp,
+// and at most 32 ROW_HELD channels.
+template <int ROWS>
+__device__ __forceinline__ void held_rows(const NormBackward& a, u32 row, u32 apart, u32 last, u32 j, bool onto) {
+    float g[ROWS][ROW_HELD], xhat[ROWS][ROW_HELD], passing[ROWS][ROW_HELD], p1[ROWS], p2[ROWS], rs[ROWS];
+#pragma unroll
+    for (int z = 0; z < ROWS; ++z) {
+        const u32 r = row + z * apart < last ? row + z * apart : row;
+        const float m = __ldg(a.mean + r);
+        rs[z] = __ldg(a.scale + r);
+        EACH_HELD {
+            const u32 i = j + 32 * l;
+            const size_t at = (size_t)r * a.c + i;
+            const bool in = i < a.c;
+            g[z][l] = in ? a.du[at] * __ldg(a.weight + i) : 0.0f;
+            xhat[z][l] = in ? (__ldg(a.x + at) - m) * rs[z] : 0.0f;
+            passing[z][l] = in && onto ? a.dx[at] : 0.0f;
+        }
+    }
+#pragma unroll
+    for (int z = 0; z < ROWS; ++z) {
+        p1[z] = 0.0f, p2[z] = 0.0f;
+        EACH_HELD {
+            if (j + 32 * l < a.c) {
+                p1[z] = p1[z] + g[z][l];
+                p2[z] = fmaf(g[z][l], xhat[z][l], p2[z]);
+            }
+        }
+    }
+    for (int h = 16; h > 0; h >>= 1) {
+#pragma unroll
+        for (int z = 0; z < ROWS; ++z) {
+            p1[z] = p1[z] + __shfl_xor_sync(FULL_WARP, p1[z], h);
+            p2[z] = p2[z] + __shfl_xor_sync(FULL_WARP, p2[z], h);
+        }
+    }
+#pragma unroll
+    for (int z = 0; z < ROWS; ++z) {
+        const float c1 = __fdiv_rn(p1[z], (float)a.c), c2 = __fdiv_rn(p2[z], (float)a.c);
+        EACH_HELD {
+            const u32 i = j + 32 * l;
+            if (i < a.c && row + z * apart < last) {
+                a.dx[(size_t)(row + z * apart) * a.c + i] = passing[z][l] + rs[z] * fmaf(-xhat[z][l], c2, g[z][l] - c1);
+            }
+        }
+    }
+}
+
+// The same for one row of any width.
 __device__ __forceinline__ void norm_row(const NormBackward& a, u32 row, u32 j, bool onto) {
     const float m = a.mean[row], rs = a.scale[row];
     const size_t at = (size_t)row * a.c;
@@ -128,8 +269,8 @@ __device__ __forceinline__ void norm_row(const NormBackward& a, u32 row, u32 j, 
 }
 
 // From the gradients of the shifted rows, or where there are no mixes from that of y in du: the gradient of x, and the first half
-// of those of mixes, weight and bias (S3). One block of 1024 threads a chunk of 32 rows. Overwrites du and chunks.
-extern "C" __global__ void __launch_bounds__(1024) layer_norm_backward(
+// of those of mixes, weight and bias (S3). One block a chunk of 32 rows. Overwrites du and chunks. There are 0, 1 or 6 mixes.
+extern "C" __global__ void __launch_bounds__(128, 3) layer_norm_backward(
     const int* lanes,       // [grid z]
     const float* dshifted,  // [L,mixes,R,C]
     const float* mix,       // mixes vectors [C] in the arena, mix_step floats apart
@@ -150,18 +291,18 @@ extern "C" __global__ void __launch_bounds__(1024) layer_norm_backward(
     const NormBackward a = {dshifted + all * mixes, mix + lane * arena, y + all, x + all, mean + line, scale + line,
                             weight + lane * arena, du + all, dx + all, rows, tokens, c, mixes, mix_step};
     const u32 first = blockIdx.x * COLUMN_CHUNK, last = min(first + COLUMN_CHUNK, rows);
-    if (mixes > 0) {
-        for (u32 e = threadIdx.x; e < (last - first) * c; e += blockDim.x) {
-            a.du[(size_t)first * c + e] = shift_gradient(a, first + e / c, e % c);
-        }
-        __syncthreads();
-    }
-    for (u32 row = first + threadIdx.x / 32; row < last; row += blockDim.x / 32) norm_row(a, row, threadIdx.x % 32, onto);
     float* to = chunks + ((size_t)lane * gridDim.x + blockIdx.x) * vectors * c;
-    for (u32 e = threadIdx.x; e < (mixes + 2) * c; e += blockDim.x) {
-        const u32 v = e / c, i = e % c;
-        const u32 slot = v < mixes ? mix_slot + v : norm_slot + v - mixes;
-        to[(size_t)slot * c + i] = norm_column(a, v, i, first, last);
+    switch (mixes) {
+        case 0: norm_columns<0>(a, first, last, to, mix_slot, norm_slot); break;
+        case 1: norm_columns<1>(a, first, last, to, mix_slot, norm_slot); break;
+        default: norm_columns<6>(a, first, last, to, mix_slot, norm_slot);
+    }
+    __syncthreads();
+    const u32 warps = blockDim.x / 32, j = threadIdx.x % 32;
+    if (c <= 32 * ROW_HELD) {
+        for (u32 row = first + threadIdx.x / 32; row < last; row += 4 * warps) held_rows<4>(a, row, warps, last, j, onto);
+    } else {
+        for (u32 row = first + threadIdx.x / 32; row < last; row += warps) norm_row(a, row, j, onto);
     }
 }
 

@@ -55,7 +55,7 @@ struct Tile {
     static constexpr int ACROSS = BN / TN, THREADS = (BM / TM) * ACROSS;
     static constexpr int ROW_GROUP = TM < 4 ? TM : 4, ROWS_APART = BM / (TM / ROW_GROUP);
     static constexpr int COLUMN_GROUP = TN < 4 ? TN : 4, COLUMNS_APART = BN / (TN / COLUMN_GROUP);
-    static constexpr int A_LINE = BM + 4, B_LINE = BN + 4;
+    static constexpr int A_LINE = BM + 4, B_LINE = BN + 4, SHARED = BK * (A_LINE + B_LINE);
     // Where, in the tile, output i, j of thread t lies.
     static __device__ __forceinline__ int row(int t, int i) {
         return i / ROW_GROUP * ROWS_APART + ROW_GROUP * (t / ACROSS) + i % ROW_GROUP;
@@ -221,20 +221,19 @@ __device__ __forceinline__ void write_tile(const float (&total)[T::TM][T::TN], c
     }
 }
 
-// One tile by one block, chunk after chunk. A_COLUMNS: a is stored [K,M]; B_ROWS: b is stored [N,K]. from: a multiple of the chunk.
-template <class T, bool A_COLUMNS, bool B_ROWS>
-__device__ __forceinline__ void product_tile(const Operands& o, const Spot& s, u32 from, u32 to, Finish finish) {
-    __shared__ __align__(16) float a[T::BK * T::A_LINE];
-    __shared__ __align__(16) float b[T::BK * T::B_LINE];
+// One tile by one block, chunk after chunk. A_COLUMNS: a is stored [K,M]; B_ROWS: b is stored [N,K]. FOUR: operands are read in fours. from: a
+// multiple of the chunk. shared: T::SHARED floats.
+template <class T, bool A_COLUMNS, bool B_ROWS, bool FOUR>
+__device__ __forceinline__ void product_tile(const Operands& o, const Spot& s, u32 from, u32 to, Finish finish, float* shared) {
     float total[T::TM][T::TN], acc[T::TM][T::TN];
     for (u32 k0 = from; k0 < to; k0 += PRODUCT_CHUNK) {
-        chunk_sum<T, A_COLUMNS, B_ROWS, false>(
-            acc, o, s, k0, min(k0 + PRODUCT_CHUNK, to), a, b, threadIdx.x, [] { __syncthreads(); });
+        chunk_sum<T, A_COLUMNS, B_ROWS, FOUR>(
+            acc, o, s, k0, min(k0 + PRODUCT_CHUNK, to), shared, shared + T::BK * T::A_LINE, threadIdx.x, [] { __syncthreads(); });
 #pragma unroll
         for (int i = 0; i < T::TM; ++i) {
 #pragma unroll
             for (int j = 0; j < T::TN; ++j) total[i][j] = k0 == from ? acc[i][j] : total[i][j] + acc[i][j];
         }
     }
-    write_tile<T, false>(total, o, s, finish, threadIdx.x);
+    write_tile<T, FOUR>(total, o, s, finish, threadIdx.x);
 }

@@ -45,7 +45,9 @@ struct Feed {
         return EXACT ? from + (size_t)(threadIdx.x / M) * c + 4 * (threadIdx.x % M) : from;
     }
 
-    // Tokens first..first + TOKENS, of which those before `end` exist; `from` is `begin` moved on to token `first`.
+    // Tokens first..first + TOKENS, of which those before `end` exist; `from` is `begin` moved on to token `first`. CONSTANT: by way of the
+    // cache of what the kernel does not write.
+    template <bool CONSTANT = false>
     __device__ __forceinline__ void fetch(const float* from, int first, int end, u32 c, u32 n) {
         if (EXACT) {
             const int t = first + (int)(threadIdx.x / M);
@@ -53,7 +55,8 @@ struct Feed {
             for (int p = 0; p < FOURS; ++p) {
                 const bool there = (WHOLE || threadIdx.x + p * THREADS < TOKENS * M) && (u32)(t + p * (THREADS / M)) < (u32)end;
                 const float4 none = {0.0f, 0.0f, 0.0f, 0.0f};
-                const float4 four = there ? *reinterpret_cast<const float4*>(from) : none;
+                const float4* at = reinterpret_cast<const float4*>(from);
+                const float4 four = there ? (CONSTANT ? __ldg(at) : *at) : none;
                 held[4 * p] = four.x, held[4 * p + 1] = four.y, held[4 * p + 2] = four.z, held[4 * p + 3] = four.w;
                 from += (size_t)(THREADS / M) * c;
             }
@@ -61,7 +64,8 @@ struct Feed {
 #pragma unroll
             for (int p = 0; p < FLOATS; ++p) {
                 const u32 e = threadIdx.x + p * THREADS, t = e / n;
-                held[p] = e < TOKENS * n && (u32)(first + (int)t) < (u32)end ? from[(size_t)t * c + e % n] : 0.0f;
+                const float* at = from + (size_t)t * c + e % n;
+                held[p] = e < TOKENS * n && (u32)(first + (int)t) < (u32)end ? (CONSTANT ? __ldg(at) : *at) : 0.0f;
             }
         }
     }
@@ -325,31 +329,41 @@ __device__ __forceinline__ void recurrence_columns(
     const int first = (int)(place.segment * SEGMENT), terms = (int)((n + 3 - q) / 4);
     // Each thread's states before the segment's tokens.
     __shared__ float4 kept[SEGMENT][COLUMNS * M / 4][THREADS];
+    // Everything is read before anything is laid down, so that all reads are under way at once.
+    constexpr int OWN = (SEGMENT * WIDE + THREADS - 1) / THREADS;
+    Feed<M, SEGMENT, THREADS, EXACT> feeds[4];
+    float numbers[5][OWN];
+#pragma unroll
+    for (int x = 0; x < 4; ++x) {
+        feeds[x].template fetch<true>(feeds[x].begin(rows[x], c) + (size_t)first * c, first, (int)place.tokens, c, n);
+    }
+#pragma unroll
+    for (int x = 0; x < 5; ++x) {
+#pragma unroll
+        for (int p = 0; p < OWN; ++p) {
+            const u32 e = threadIdx.x + p * THREADS, j = place.first_column + e % WIDE;
+            const int t = first + (int)(e / WIDE);
+            const bool there = e < SEGMENT * WIDE && t < (int)place.tokens && (EXACT || j < n);
+            numbers[x][p] = there ? __ldg(columns[x] + (size_t)t * c + j) : 0.0f;
+        }
+    }
     float state[COLUMNS][M] = {}, g[COLUMNS][M] = {};
     EACH_COLUMN {
         const u32 j = place.first_column + l + 16 * z;
         if (EXACT || j < n) {
             EACH_TERM {
-                state[z][m] = states[(size_t)(q + 4 * m) * n + j];
-                g[z][m] = gradients[(size_t)(q + 4 * m) * n + j];
+                state[z][m] = __ldg(states + (q + 4 * m) * n + j);
+                g[z][m] = __ldg(gradients + (q + 4 * m) * n + j);
             }
         }
     }
 #pragma unroll
-    for (int x = 0; x < 4; ++x) {
-        Feed<M, SEGMENT, THREADS, EXACT> feed;
-        feed.fetch(feed.begin(rows[x], c) + (size_t)first * c, first, (int)place.tokens, c, n);
-        feed.store(staged[x], LINE, n);
-    }
+    for (int x = 0; x < 4; ++x) feeds[x].store(staged[x], LINE, n);
 #pragma unroll
     for (int x = 0; x < 5; ++x) {
 #pragma unroll
-        for (int p = 0; p < (SEGMENT * WIDE + THREADS - 1) / THREADS; ++p) {
-            const u32 e = threadIdx.x + p * THREADS, j = place.first_column + e % WIDE;
-            const int t = first + (int)(e / WIDE);
-            if (e < SEGMENT * WIDE) {
-                own[x][e] = t < (int)place.tokens && (EXACT || j < n) ? columns[x][(size_t)t * c + j] : 0.0f;
-            }
+        for (int p = 0; p < OWN; ++p) {
+            if (threadIdx.x + p * THREADS < SEGMENT * WIDE) own[x][threadIdx.x + p * THREADS] = numbers[x][p];
         }
     }
     __syncthreads();

@@ -38,22 +38,25 @@ extern "C" __global__ void __launch_bounds__(128) time_mix_prepare(
     const float inv = __fdiv_rn(1.0f, norm);
     for (u32 i = j; i < n; i += 32) {
         const size_t at = base + i;
-        const float s = sigmoid_f(w0[of + i] + sw[at]);
-        const float rate = sigmoid_f(a0[of + i] + a[at]);
-        const float key = k0[at], value = v0[at];
-        const float removal = (key * k_k[of + i]) * inv;
+        // Everything is read before anything is written, so that the reads are under way at once.
+        const float key = k0[at], value = v0[at], k_k_of = k_k[of + i], k_a_of = k_a[of + i];
+        const float before_s = w0[of + i] + sw[at], before_a = a0[of + i] + a[at];
+        const float before_gate = first ? 0.0f : v0p[of + i] + vs[at], far = first ? 0.0f : vfirst[at];
+        const float s = sigmoid_f(before_s);
+        const float rate = sigmoid_f(before_a);
+        const float removal = (key * k_k_of) * inv;
         sw[at] = s;
         w[at] = exp_f(-0.60653067f * s);
         a[at] = rate;
         if (first) {
             v[at] = value;
         } else {
-            const float gate = sigmoid_f(v0p[of + i] + vs[at]);
+            const float gate = sigmoid_f(before_gate);
             vs[at] = gate;
-            v[at] = fmaf(vfirst[at] - value, gate, value);
+            v[at] = fmaf(far - value, gate, value);
         }
         kk[at] = removal;
-        k[at] = key * fmaf(rate - 1.0f, k_a[of + i], 1.0f);
+        k[at] = key * fmaf(rate - 1.0f, k_a_of, 1.0f);
         b[at] = removal * rate;
     }
 }
@@ -81,6 +84,21 @@ __device__ __forceinline__ HeadNorm head_norm(
     return out;
 }
 
+// The same of a head of at most 32 channels, of which each thread has one, or zeros where there is none (`in`).
+__device__ __forceinline__ HeadNorm narrow_head_norm(float y, float r, float k, float r_k, u32 n, bool in) {
+    HeadNorm out;
+    out.mean = __fdiv_rn(fold_row(0.0f + y), (float)n);
+    const float d = y - out.mean;
+    float p = in ? fmaf(d, d, 0.0f) : 0.0f, bonus = fmaf(r * k, r_k, 0.0f);
+    for (int h = 16; h > 0; h >>= 1) {
+        p = p + __shfl_xor_sync(FULL_WARP, p, h);
+        bonus = bonus + __shfl_xor_sync(FULL_WARP, bonus, h);
+    }
+    out.scale = __fdiv_rn(1.0f, __fsqrt_rn(__fdiv_rn(p, (float)n) + 64e-5f));
+    out.bonus = bonus;
+    return out;
+}
+
 // o = (groupnorm(y) + bonus v) g. Overwrites o.
 extern "C" __global__ void __launch_bounds__(128) time_mix_finish(
     const int* lanes,     // [grid z]
@@ -100,6 +118,15 @@ extern "C" __global__ void __launch_bounds__(128) time_mix_finish(
     if (lane < 0 || item >= rows * heads) return;
     const size_t base = ((size_t)lane * rows * heads + item) * n;
     const size_t of = (size_t)lane * arena + (item % heads) * n;
+    if (n <= 32) {
+        const bool in = j < n;
+        const size_t at = base + (in ? j : 0), of_own = of + (in ? j : 0);
+        const float y0 = __ldg(y + at), r0 = __ldg(r + at), k0 = __ldg(k + at), v0 = __ldg(v + at), g0 = __ldg(g + at);
+        const float w0 = ln_x_w[of_own], b0 = ln_x_b[of_own], rk0 = r_k[of_own];
+        const HeadNorm h = narrow_head_norm(in ? y0 : 0.0f, in ? r0 : 0.0f, in ? k0 : 0.0f, in ? rk0 : 0.0f, n, in);
+        if (in) o[at] = fmaf(h.bonus, v0, fmaf((y0 - h.mean) * h.scale, w0, b0)) * g0;
+        return;
+    }
     const HeadNorm h = head_norm(y + base, r + base, k + base, r_k + of, n, j);
     for (u32 i = j; i < n; i += 32) {
         const float yhat = (y[base + i] - h.mean) * h.scale;
@@ -115,7 +142,33 @@ struct FinishBackward {
     u32 heads, n;
 };
 
-// Gradients of one row and head, `item`. One warp.
+// Gradients of one row and a head of at most 32 channels, `item`. One warp, whose threads read all before they write.
+__device__ __forceinline__ void narrow_finish_item(const FinishBackward& a, u32 item, u32 j) {
+    const u32 n = a.n;
+    const bool in = j < n;
+    const size_t at = (size_t)item * n + (in ? j : 0), of = (item % a.heads) * n + (in ? j : 0);
+    const float y = __ldg(a.y + at), r = __ldg(a.r + at), k = __ldg(a.k + at), v = __ldg(a.v + at), g = __ldg(a.g + at);
+    const float d_o = __ldg(a.d_o + at), w = __ldg(a.ln_x_w + of), b = __ldg(a.ln_x_b + of), r_k = __ldg(a.r_k + of);
+    const HeadNorm h = narrow_head_norm(in ? y : 0.0f, in ? r : 0.0f, in ? k : 0.0f, in ? r_k : 0.0f, n, in);
+    const float hat = (y - h.mean) * h.scale, d = d_o * g, gn = d * w;
+    float p = in ? fmaf(d, v, 0.0f) : 0.0f, p1 = in ? 0.0f + gn : 0.0f, p2 = in ? fmaf(gn, hat, 0.0f) : 0.0f;
+    for (int f = 16; f > 0; f >>= 1) {
+        p = p + __shfl_xor_sync(FULL_WARP, p, f);
+        p1 = p1 + __shfl_xor_sync(FULL_WARP, p1, f);
+        p2 = p2 + __shfl_xor_sync(FULL_WARP, p2, f);
+    }
+    const float c1 = __fdiv_rn(p1, (float)n), c2 = __fdiv_rn(p2, (float)n);
+    if (in) {
+        a.dg[at] = d_o * fmaf(h.bonus, v, fmaf(hat, w, b));
+        a.dv[at] = h.bonus * d;
+        a.dr[at] = p * (k * r_k);
+        a.dk[at] = p * (r * r_k);
+        a.dy[at] = h.scale * fmaf(-hat, c2, gn - c1);
+    }
+    if (j < 3) a.heads_of[(size_t)item * 3 + j] = j == 0 ? h.mean : j == 1 ? h.scale : p;
+}
+
+// The same of a head of any width.
 __device__ __forceinline__ void finish_item(const FinishBackward& a, u32 item, u32 j) {
     const u32 n = a.n;
     const size_t base = (size_t)item * n, of = (item % a.heads) * n;
@@ -124,11 +177,12 @@ __device__ __forceinline__ void finish_item(const FinishBackward& a, u32 item, u
     for (u32 i = j; i < n; i += 32) {
         const size_t at = base + i;
         const float hat = (a.y[at] - h.mean) * h.scale;
-        const float yb = fmaf(h.bonus, a.v[at], fmaf(hat, a.ln_x_w[of + i], a.ln_x_b[of + i]));
-        const float d = a.d_o[at] * a.g[at];
-        a.dg[at] = a.d_o[at] * yb;
-        p = fmaf(d, a.v[at], p);
-        const float gn = d * a.ln_x_w[of + i];
+        const float v = a.v[at], w = a.ln_x_w[of + i], d_o = a.d_o[at];
+        const float yb = fmaf(h.bonus, v, fmaf(hat, w, a.ln_x_b[of + i]));
+        const float d = d_o * a.g[at];
+        a.dg[at] = d_o * yb;
+        p = fmaf(d, v, p);
+        const float gn = d * w;
         p1 = p1 + gn;
         p2 = fmaf(gn, hat, p2);
     }
@@ -139,15 +193,16 @@ __device__ __forceinline__ void finish_item(const FinishBackward& a, u32 item, u
         const size_t at = base + i;
         const float d = a.d_o[at] * a.g[at];
         const float hat = (a.y[at] - h.mean) * h.scale;
+        const float k = a.k[at], r = a.r[at], r_k = a.r_k[of + i], w = a.ln_x_w[of + i];
         a.dv[at] = h.bonus * d;
-        a.dr[at] = db * (a.k[at] * a.r_k[of + i]);
-        a.dk[at] = db * (a.r[at] * a.r_k[of + i]);
-        a.dy[at] = h.scale * fmaf(-hat, c2, d * a.ln_x_w[of + i] - c1);
+        a.dr[at] = db * (k * r_k);
+        a.dk[at] = db * (r * r_k);
+        a.dy[at] = h.scale * fmaf(-hat, c2, d * w - c1);
     }
     if (j < 3) a.heads_of[(size_t)item * 3 + j] = j == 0 ? h.mean : j == 1 ? h.scale : db;
 }
 
-// Gradients through `time_mix_finish`, and the first half of those of r_k, ln_x_w and ln_x_b (S3). One block of 1024 threads a chunk
+// Gradients through `time_mix_finish`, and the first half of those of r_k, ln_x_w and ln_x_b (S3). One block, of up to 1024 threads, a chunk
 // of 32 rows. Overwrites dg, dr, dk, dv (their parts that pass the recurrence by), dy, heads_of and chunks.
 extern "C" __global__ void __launch_bounds__(1024) time_mix_finish_backward(
     const int* lanes,     // [grid z]
@@ -177,8 +232,15 @@ extern "C" __global__ void __launch_bounds__(1024) time_mix_finish_backward(
                               dg + all, dr + all, dk + all, dv + all, dy + all, heads_of + (size_t)lane * rows * heads * 3,
                               heads, n};
     const u32 first = blockIdx.x * COLUMN_CHUNK, last = min(first + COLUMN_CHUNK, rows);
-    for (u32 item = first * heads + threadIdx.x / 32; item < last * heads; item += blockDim.x / 32) {
-        finish_item(a, item, threadIdx.x % 32);
+    if (n <= 32) {
+#pragma unroll 2
+        for (u32 item = first * heads + threadIdx.x / 32; item < last * heads; item += blockDim.x / 32) {
+            narrow_finish_item(a, item, threadIdx.x % 32);
+        }
+    } else {
+        for (u32 item = first * heads + threadIdx.x / 32; item < last * heads; item += blockDim.x / 32) {
+            finish_item(a, item, threadIdx.x % 32);
+        }
     }
     __syncthreads();
     float* to = chunks + (((size_t)lane * gridDim.x + blockIdx.x) * vectors + slot) * c;
@@ -215,39 +277,41 @@ __device__ __forceinline__ void prepare_item(const PrepareBackward& x, u32 item,
     float p = 0.0f, pc = 0.0f;
     for (u32 i = j; i < x.n; i += 32) {
         const size_t at = base + i;
-        const float q = x.k0[at] * x.k_k[of + i];
+        const float q = __ldg(x.k0 + at) * __ldg(x.k_k + of + i);
         p = fmaf(q, q, p);
-        const float dkk = fmaf(x.db_rec[at], x.a[at], -x.da_rec[at]);
-        pc = fmaf(dkk, x.kk[at], pc);
+        const float dkk = fmaf(__ldg(x.db_rec + at), __ldg(x.a + at), -__ldg(x.da_rec + at));
+        pc = fmaf(dkk, __ldg(x.kk + at), pc);
     }
     const float norm = __fsqrt_rn(fold_row(p));
     const float inv = __fdiv_rn(1.0f, fmaxf(norm, 1e-12f));
     const float along = fold_row(pc), c = norm > 1e-12f ? along : 0.0f;
     for (u32 i = j; i < x.n; i += 32) {
         const size_t at = base + i;
-        const float key = x.k0[at], rate = x.a[at], removal = x.kk[at], k_a = x.k_a[of + i];
-        x.dr[at] = x.dr_rec[at] + x.dr[at];
-        const float dkey = x.dk_rec[at] + x.dk[at];
-        x.dk[at] = dkey;
-        float dvalue = x.dv_rec[at] + x.dv[at];
-        if (x.first) dvalue = dvalue + (x.last ? 0.0f : x.dvfirst[at]);
+        // Everything is read before anything is written, so that the reads are under way at once.
+        const bool others = !x.first;
+        const float key = __ldg(x.k0 + at), rate = __ldg(x.a + at), removal = __ldg(x.kk + at), k_a = __ldg(x.k_a + of + i), k_k = __ldg(x.k_k + of + i);
+        const float dr = __ldg(x.dr_rec + at) + x.dr[at], dkey = __ldg(x.dk_rec + at) + x.dk[at], dv = __ldg(x.dv_rec + at) + x.dv[at];
+        const float db_rec = __ldg(x.db_rec + at), da_rec = __ldg(x.da_rec + at), dw_rec = __ldg(x.dw_rec + at), w = __ldg(x.w + at), s = __ldg(x.sw + at);
+        const float dfar = x.last ? 0.0f : x.dvfirst[at];
+        const float gate = others ? __ldg(x.vs + at) : 0.0f, far = others ? __ldg(x.vfirst + at) : 0.0f, own = others ? __ldg(x.v0 + at) : 0.0f;
+        const float dvalue = x.first ? dv + dfar : dv;
         const float f = fmaf(rate - 1.0f, k_a, 1.0f);
-        const float dkk = fmaf(x.db_rec[at], rate, -x.da_rec[at]);
-        const float da = fmaf(x.db_rec[at], removal, dkey * (key * k_a));
+        const float dkk = fmaf(db_rec, rate, -da_rec);
+        const float da = fmaf(db_rec, removal, dkey * (key * k_a));
         const float d = fmaf(-removal, c, dkk) * inv;
+        x.dr[at] = dr;
+        x.dk[at] = dkey;
         x.dq[at] = d;
-        x.dk0[at] = fmaf(d, x.k_k[of + i], dkey * f);
+        x.dk0[at] = fmaf(d, k_k, dkey * f);
         if (x.first) {
             x.dv0[at] = dvalue;
         } else {
-            const float gate = x.vs[at];
-            x.dvfirst[at] = (x.last ? 0.0f : x.dvfirst[at]) + dvalue * gate;
+            x.dvfirst[at] = dfar + dvalue * gate;
             x.dv0[at] = dvalue * (1.0f - gate);
-            x.dzv[at] = (dvalue * (x.vfirst[at] - x.v0[at])) * (gate * (1.0f - gate));
+            x.dzv[at] = (dvalue * (far - own)) * (gate * (1.0f - gate));
         }
         x.dza[at] = da * (rate * (1.0f - rate));
-        const float s = x.sw[at];
-        x.dz[at] = ((x.dw_rec[at] * x.w[at]) * -0.60653067f) * (s * (1.0f - s));
+        x.dz[at] = ((dw_rec * w) * -0.60653067f) * (s * (1.0f - s));
     }
 }
 
@@ -273,7 +337,7 @@ __device__ __forceinline__ float prepare_column(const PrepareBackward& x, u32 wh
 // Gradients through `time_mix_prepare`, and the first half of those of k_k, k_a, w0, a0 and v0 (S3). dr, dk and dv hold the parts
 // that pass the recurrence by; dr and dk get the recurrence's added. Overwrites dk0, dv0, dz, dza (of a's pre-activation), dzv, dq and
 // chunks; dvfirst is added to, or begun in the last RWKV block (last != 0); in the first (first != 0) it is read and is part of dv, and
-// there is no v0. One block of 1024 threads a chunk of 32 rows.
+// there is no v0. One block, of up to 1024 threads, a chunk of 32 rows.
 extern "C" __global__ void __launch_bounds__(1024) time_mix_prepare_backward(
     const int* lanes,     // [grid z]
     const float* k_k,     // [C] in the arena

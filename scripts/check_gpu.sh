@@ -47,6 +47,16 @@ skip() {
     echo "SKIPPED $1: $2"
 }
 
+# sanitize TOOL: the engine's tests and those of lanes under a tool of compute-sanitizer.
+sanitize() {
+    if command -v compute-sanitizer >/dev/null; then
+        check "$1-engine" compute-sanitizer --tool "$1" --error-exitcode 9 "$tests" orders_of_blocks --test-threads=1
+        check "$1-lanes" compute-sanitizer --tool "$1" --error-exitcode 9 "$tests" runs_in_lanes_give --test-threads=1
+    else
+        skip "$1" "no compute-sanitizer on the path"
+    fi
+}
+
 # The sweep of the checks: two arms, two settings each, ten seeds.
 sweep() {
     cat <<EOF
@@ -136,14 +146,7 @@ if [ -n "$tests" ]; then
     else
         skip tests-compute_37 "no NVRTC 11.4 to 11.8 at hand"
     fi
-    if command -v compute-sanitizer >/dev/null; then
-        for tool in memcheck racecheck; do
-            check "$tool-engine" compute-sanitizer --tool $tool --error-exitcode 9 "$tests" orders_of_blocks --test-threads=1
-            check "$tool-lanes" compute-sanitizer --tool $tool --error-exitcode 9 "$tests" runs_in_lanes_give --test-threads=1
-        done
-    else
-        skip sanitizer "no compute-sanitizer on the path"
-    fi
+    sanitize memcheck
 fi
 
 sweep s "$small" >"$work/s.toml"
@@ -164,6 +167,8 @@ check same-all-killed same_tables one again
 
 check bench "$bin" bench --backend cuda --lanes "${LANES:-1,4,16,64}"
 cat "$out"/bench.log
+# The slowest comes last: what runs out of time then is the least.
+[ -n "$tests" ] && sanitize racecheck
 echo
 printf '%s\n' "${table[@]}"
 [ "$failed" -eq 0 ] && echo "all checks hold" || echo "SOME CHECKS FAILED"

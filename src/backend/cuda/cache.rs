@@ -1,6 +1,7 @@
 //! Compiled kernels on disk, found by what they were compiled from.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,17 @@ impl Key<'_> {
     }
 }
 
+/// Code for a key.
+#[derive(Debug)]
+pub struct Found {
+    /// The code.
+    pub code: Vec<u8>,
+    /// Whether it was there already.
+    pub cached: bool,
+    /// Why it is not kept for next time, where it is not.
+    pub not_kept: Option<io::Error>,
+}
+
 /// Length of the digest that stands before a file's content.
 const HEAD: usize = blake3::OUT_LEN;
 
@@ -67,6 +79,34 @@ impl Cache {
         (blake3::hash(content).as_bytes() == head).then(|| content.to_vec())
     }
 
+    /// The code stored for `key`, or else what `make` gives, which is stored. Processes that want the same code wait for the one that
+    /// makes it, and get it too; the system ends the wait when that one dies. Where files cannot be locked nobody waits.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn get_or_make<E>(&self, key: &Key<'_>, make: impl FnOnce() -> Result<Vec<u8>, E>) -> Result<Found, E> {
+        let there = || self.get(key).map(|code| Found { code, cached: true, not_kept: None });
+        if let Some(found) = there() {
+            return Ok(found);
+        }
+        let turn = self.turn(key);
+        if let Some(found) = turn.as_ref().ok().and_then(|_| there()) {
+            return Ok(found);
+        }
+        let code = make()?;
+        let not_kept = self.put(key, &code).err();
+        Ok(Found { code, cached: false, not_kept })
+    }
+
+    /// Waits for the right to make the code of `key`, which goes with the file.
+    fn turn(&self, key: &Key<'_>) -> io::Result<File> {
+        std::fs::create_dir_all(&self.folder)?;
+        let path = self.folder.join(format!(".{}-{}.lock", key.target, key.digest().to_hex()));
+        let file = File::options().create(true).truncate(false).write(true).open(path)?;
+        file.lock()?;
+        Ok(file)
+    }
+
     /// Stores `code` for `key`: a temporary file, then renamed, so that a reader sees all or nothing.
     ///
     /// # Errors
@@ -85,7 +125,7 @@ impl Cache {
 }
 
 fn write(path: &Path, code: &[u8]) -> io::Result<()> {
-    let mut file = std::fs::File::create(path)?;
+    let mut file = File::create(path)?;
     file.write_all(blake3::hash(code).as_bytes())?;
     file.write_all(code)?;
     file.sync_all()
@@ -93,6 +133,8 @@ fn write(path: &Path, code: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
     use super::*;
 
     const KEY: Key<'_> = Key { source: "source", options: &["--a", "--b"], target: "sm_37", compiler: "NVRTC 11.8" };
@@ -113,6 +155,46 @@ mod tests {
             assert_eq!(cache.get(&other), None, "{other:?}");
         }
         assert_eq!(std::fs::read_dir(&cache.folder).unwrap().count(), 1, "no temporary is left");
+    }
+
+    #[test]
+    fn of_many_that_want_the_same_code_one_makes_it() {
+        const MANY: usize = 6;
+        let folder = tempfile::tempdir().unwrap();
+        let (cache, made, wanted) = (Cache::at(folder.path()), AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..MANY {
+                scope.spawn(|| {
+                    wanted.fetch_add(1, SeqCst);
+                    let found = cache.get_or_make(&KEY, || {
+                        made.fetch_add(1, SeqCst);
+                        // Not before all others are about to look.
+                        while wanted.load(SeqCst) < MANY {
+                            std::thread::yield_now();
+                        }
+                        Ok::<_, ()>(b"code".to_vec())
+                    });
+                    assert_eq!(found.unwrap().code, b"code");
+                });
+            }
+        });
+        assert_eq!(made.load(SeqCst), 1);
+        assert!(cache.get_or_make(&KEY, || Err("not asked")).unwrap().cached);
+        let other = Key { target: "sm_90", ..KEY };
+        assert_eq!(cache.get_or_make(&other, || Err("no compiler")).unwrap_err(), "no compiler");
+        assert!(
+            !cache.get_or_make(&other, || Ok::<_, ()>(b"later".to_vec())).unwrap().cached,
+            "a failure locks nobody out"
+        );
+    }
+
+    #[test]
+    fn where_nothing_can_be_stored_the_code_is_made_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "no folder").unwrap();
+        let found = Cache::at(file.join("kernels")).get_or_make(&KEY, || Ok::<_, ()>(b"code".to_vec())).unwrap();
+        assert!(found.code == b"code" && !found.cached && found.not_kept.is_some());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The kernels as code for the die at hand: from the cache, or compiled.
 
-use super::cache::{Cache, Key};
+use super::cache::{Cache, Found, Key};
 use super::library::Host;
 use super::nvrtc::{Arch, Nvrtc, NvrtcError, OPTIONS, Target};
 use super::source;
@@ -64,16 +64,16 @@ pub fn for_die(host: &Host<'_>, arch: Arch) -> Result<Image, CodeError> {
     let source = source::joined();
     let compiler = format!("NVRTC {}", nvrtc.version());
     let key = Key { source: &source, options: OPTIONS, target: &target.to_string(), compiler: &compiler };
-    let image = |bytes, cached| Image { bytes, target, compiler: format!("{compiler} at {}", nvrtc.from()), cached };
-    let cache = Cache::of_user(host.env);
-    if let Some(bytes) = cache.as_ref().and_then(|cache| cache.get(&key)) {
-        return Ok(image(bytes, true));
-    }
-    let code = nvrtc.compile(&source, target, &[])?;
-    if let Some(Err(error)) = cache.as_ref().map(|cache| cache.put(&key, &code.image)) {
+    let compile = || -> Result<Vec<u8>, CodeError> { Ok(nvrtc.compile(&source, target, &[])?.image) };
+    let found = match Cache::of_user(host.env) {
+        Some(cache) => cache.get_or_make(&key, compile)?,
+        None => Found { code: compile()?, cached: false, not_kept: None },
+    };
+    if let Some(error) = &found.not_kept {
         tracing::warn!("compiled kernels are not kept for next time: {error}");
     }
-    Ok(image(code.image, false))
+    let compiler = format!("{compiler} at {}", nvrtc.from());
+    Ok(Image { bytes: found.code, target, compiler, cached: found.cached })
 }
 
 #[cfg(test)]

@@ -43,7 +43,11 @@ pub struct Norm {
 
 impl Norm {
     /// Buffers of the norm with these vectors; the bias follows the weight in the arena.
+    ///
+    /// # Panics
+    /// The kernels know no such number of mixes.
     pub fn new(die: &Die, sizes: &Sizes, (w, b): (ParamId, ParamId), mixes: Option<Mixes>) -> Result<Self, DieError> {
+        assert!(matches!(mixes.map_or(0, |m| m.count), 0 | 1 | 6), "mixes of a norm");
         Ok(Self {
             w,
             b,
@@ -99,6 +103,7 @@ impl Norm {
             c: pass.sizes.c,
             mixes: self.count(),
             mix_step: super::pass::vector_step(pass.sizes.c),
+            each: rows_a_warp(&pass.sizes),
         })
     }
 
@@ -136,4 +141,10 @@ impl Norm {
             onto: u32::from(residual == Residual::Added),
         })
     }
+}
+
+/// Rows that a warp of the forward kernel takes one after the other: where there are many, each is then formed once and not also
+/// for its successor. Changes no number.
+fn rows_a_warp(s: &Sizes) -> u32 {
+    if u64::from(s.lanes) * u64::from(s.rows()) >= 8192 { 4 } else { 1 }
 }

@@ -104,7 +104,9 @@ pub struct DeviceOptimizer {
     pub scale_v: Memory<f32>,
     table: Memory<u32>,
     tensors: u32,
-    largest: u32,
+    /// Which weights of which tensor each block of a kernel over all ternary weights has in hand.
+    spans: Memory<u32>,
+    span_count: u32,
     widest: u32,
     pieces: Memory<u32>,
     piece_count: u32,
@@ -161,7 +163,10 @@ impl DeviceOptimizer {
         let scale_len = params.scale_len;
         let floats = |n: usize| die.zeroed::<f32>(lanes * n);
         let count = pieces.len() / 2;
-        let largest = params.ternary().map(|(p, _)| p.id.len()).max().unwrap_or(0);
+        let spans: Vec<u32> = (0..)
+            .zip(params.ternary())
+            .flat_map(|(tensor, (p, _))| (0..p.id.len()).step_by(ops::SPAN).flat_map(move |at| [tensor, small(at)]))
+            .collect();
         let widest = params.ternary().map(|(p, _)| p.id.cols()).max().unwrap_or(0);
         Ok(Self {
             lanes: engine.sizes().lanes,
@@ -184,7 +189,8 @@ impl DeviceOptimizer {
             scale_v: floats(scale_len)?,
             tensors: small(table.len() / ops::TERNARY),
             table: die.copied(&table)?,
-            largest: small(largest),
+            span_count: small(spans.len() / 2),
+            spans: die.copied(&spans)?,
             widest: small(widest),
             pieces: die.copied(&pieces)?,
             piece_count: small(count),
@@ -346,6 +352,7 @@ impl DeviceOptimizer {
         to.launch(&ops::Sr4Update {
             lanes: lanes.clone(),
             table: self.table.read(),
+            spans: self.spans.read(),
             gradients: arenas.grads.read(),
             factors: self.factors.read(),
             scales: self.scale.read(),
@@ -358,7 +365,7 @@ impl DeviceOptimizer {
             q_lane,
             scale_lane,
             tensors,
-            largest: self.largest,
+            span_count: self.span_count,
         })?;
         to.launch(&ops::AdamW {
             lanes: lanes.clone(),
@@ -386,6 +393,7 @@ impl DeviceOptimizer {
         to.launch(&ops::Sr4Weights {
             lanes: lanes.clone(),
             table: self.table.read(),
+            spans: self.spans.read(),
             q: self.q.read(),
             scales: self.scale.read(),
             lane_settings: self.settings.read(),
@@ -394,7 +402,7 @@ impl DeviceOptimizer {
             q_lane: engine.params().ternary_len as u64,
             scale_lane: engine.params().scale_len as u64,
             tensors: self.tensors,
-            largest: self.largest,
+            span_count: self.span_count,
         })
     }
 }

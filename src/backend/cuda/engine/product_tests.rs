@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::tests::{die, noise};
+use super::tests::{die, noise, timed_lanes};
 use crate::arith::functions::{sigmoid, tanh};
 use crate::backend::cpu::product::{Left, Packed, product};
 use crate::backend::cpu::simd::Level;
@@ -269,7 +269,7 @@ fn time(die: &Die, all: &[Arrays], lanes: usize, tiles: Tiles) -> f64 {
 fn speed_of_products() {
     let Some(die) = die() else { return };
     println!("| launch | lanes | odd us | small us | medium us | wide us | chosen | TFLOP/s |");
-    for lanes in [1, 4, 16, 64] {
+    for lanes in timed_lanes(&[1, 4, 16, 64]) {
         for (name, cases) in launches() {
             let all: Vec<Arrays> =
                 cases.iter().enumerate().map(|(i, &case)| Arrays::new(&die, case, lanes, i as u64)).collect();

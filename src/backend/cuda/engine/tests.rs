@@ -327,14 +327,20 @@ const fn entry_of<K: crate::backend::cuda::kernel::Kernel>(_: &K) -> &'static st
     K::ROW.entry
 }
 
+/// Numbers of lanes to measure: those of DIESWEEP_TIMED_LANES, with commas between them, or `usual`.
+pub fn timed_lanes(usual: &[usize]) -> Vec<usize> {
+    let asked = std::env::var("DIESWEEP_TIMED_LANES").ok();
+    asked.map_or_else(|| usual.to_vec(), |list| list.split(',').map(|n| n.parse().unwrap()).collect())
+}
+
 /// Prints the time of each kernel of a training step; run by hand with `--ignored --nocapture` on a GPU.
 #[test]
 #[ignore = "a measurement"]
 fn times_of_the_kernels() {
     let Some(die) = die() else { return };
     let mut columns: Vec<std::collections::BTreeMap<&'static str, (usize, f64)>> = Vec::new();
-    let counts = [1, 16, 64];
-    for count in counts {
+    let counts = timed_lanes(&[1, 16, 64]);
+    for &count in &counts {
         let s = Settings { opt: Opt::Sr4, ..Settings::default() };
         let engine = Engine::new(&die, &ModelConfig::from(&s), 1, count).unwrap();
         let optimizer = DeviceOptimizer::new(&die, &engine).unwrap();
@@ -373,5 +379,5 @@ fn times_of_the_kernels() {
         println!("{name:<30} {launches:>8}{times}");
     }
     let all: Vec<f64> = columns.iter().map(|c| c.values().map(|v| v.1 * 1e6).sum()).collect();
-    println!("{:<30} {:>8} {:>9.1} {:>9.1} {:>9.1}", "all", "", all[0], all[1], all[2]);
+    println!("{:<30} {:>8}{}", "all", "", all.iter().map(|us| format!(" {us:>9.1}")).collect::<String>());
 }

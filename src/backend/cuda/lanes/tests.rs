@@ -144,22 +144,39 @@ fn settings() -> Vec<Settings> {
     all
 }
 
+/// Runs `runs` of the settings, again from the first after the last, through `count` lanes, and compares each with the CPU's.
+fn check(die: &Rc<Die>, count: usize, runs: usize, expected: &[Course]) {
+    let these: Vec<Settings> = settings().into_iter().cycle().take(runs).collect();
+    let ours = in_lanes(die, &these, &corpus(), count);
+    assert_eq!(ours.len(), runs);
+    for (i, (ours, expected)) in ours.iter().zip(expected.iter().cycle()).enumerate() {
+        assert_eq!(ours.rows, expected.rows, "run {i} in {count} lanes");
+        assert_eq!(ours.outcome, expected.outcome, "run {i} in {count} lanes");
+        assert!(ours.state == expected.state, "run {i} in {count} lanes: the state differs");
+    }
+    eprintln!("equal numbers: {runs} runs in {count} lanes, code {}", die.image().target);
+}
+
+fn all_on_cpu() -> Vec<Course> {
+    settings().iter().map(|s| on_cpu(s, &corpus())).collect()
+}
+
 #[test]
 fn runs_in_lanes_give_the_numbers_of_the_cpu_whatever_their_neighbours() {
     let Some(die) = die() else { return };
-    let (all, corpus) = (settings(), corpus());
-    let expected: Vec<Course> = all.iter().map(|s| on_cpu(s, &corpus)).collect();
-    let diverged = |c: &Course| matches!(c.outcome.as_ref().unwrap().ending, Ending::Diverged { .. });
-    assert_eq!(expected.iter().filter(|c| diverged(c)).count(), 2, "two runs are meant to diverge");
+    let expected = all_on_cpu();
+    let diverged = |c: &&Course| matches!(c.outcome.as_ref().unwrap().ending, Ending::Diverged { .. });
+    assert_eq!(expected.iter().filter(diverged).count(), 2, "two runs are meant to diverge");
     for count in [1, 3, 8] {
-        let ours = in_lanes(&die, &all, &corpus, count);
-        for (i, (ours, expected)) in ours.iter().zip(&expected).enumerate() {
-            assert_eq!(ours.rows, expected.rows, "run {i} in {count} lanes");
-            assert_eq!(ours.outcome, expected.outcome, "run {i} in {count} lanes");
-            assert!(ours.state == expected.state, "run {i} in {count} lanes: the state differs");
-        }
-        eprintln!("equal numbers: {} runs in {count} lanes, code {}", all.len(), die.image().target);
+        check(&die, count, expected.len(), &expected);
     }
+}
+
+/// Every run comes many times over, and lanes are filled again while their neighbours go on.
+#[test]
+fn sixty_four_lanes_give_the_numbers_of_the_cpu() {
+    let Some(die) = die() else { return };
+    check(&die, 64, 80, &all_on_cpu());
 }
 
 #[test]

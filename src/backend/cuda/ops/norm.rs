@@ -9,7 +9,7 @@ fn mixes_len(mixes: u32, step: u32, c: u32) -> usize {
 
 kernel! {
     /// Layer norm, and the token shifts of its output.
-    LayerNorm = "layer_norm" in "norm.cu", |s| [s.rows.div_ceil(4), 1], 128;
+    LayerNorm = "layer_norm" in "norm.cu", |s| [s.rows.div_ceil(4 * s.each.max(1)), 1], 128;
     x: In<f32> [size([s.rows, s.c])],
     weight: In<f32> = s.c as usize,
     bias: In<f32> = s.c as usize,
@@ -24,11 +24,12 @@ kernel! {
     c: u32,
     mixes: u32,
     mix_step: u32,
+    each: u32,
 }
 
 kernel! {
     /// Gradients through it, and sums over chunks of rows of those of its vectors.
-    LayerNormBackward = "layer_norm_backward" in "norm.cu", |s| [s.rows.div_ceil(32), 1], 1024;
+    LayerNormBackward = "layer_norm_backward" in "norm.cu", |s| [s.rows.div_ceil(32), 1], 128;
     dshifted: In<f32> [size([s.mixes, s.rows, s.c])],
     mix: In<f32> = mixes_len(s.mixes, s.mix_step, s.c),
     y: In<f32> [size([s.rows, s.c])],

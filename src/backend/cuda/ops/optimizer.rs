@@ -4,6 +4,8 @@ use crate::backend::cuda::kernel::{In, Out, kernel};
 
 /// Floats of a lane's rates of AdamW.
 pub const RATES: usize = 10;
+/// Weights of a span, a block's work: `SPAN` in the source.
+pub const SPAN: usize = 1024;
 /// Numbers of a ternary tensor in the table.
 pub const TERNARY: usize = 5;
 
@@ -29,7 +31,7 @@ kernel! {
 
 kernel! {
     /// A step of AdamW over an arena.
-    AdamW = "adamw" in "optimizer.cu", |s| [s.len.div_ceil(256), 1], 256;
+    AdamW = "adamw" in "optimizer.cu", |s| [s.len.div_ceil(1024), 1], 256;
     gradients: In<f32> = s.len as usize,
     factors: In<f32> [1],
     rates: In<f32> [RATES],
@@ -44,8 +46,9 @@ kernel! {
 
 kernel! {
     /// Effective weights of ternary tensors.
-    Sr4Weights = "sr4_weights" in "optimizer.cu", |s| [s.largest.div_ceil(256), s.tensors], 256;
+    Sr4Weights = "sr4_weights" in "optimizer.cu", |s| [s.span_count, 1], 256;
     table: In<u32> {TERNARY * s.tensors as usize},
+    spans: In<u32> {2 * s.span_count as usize},
     q: In<i8> [s.q_lane as usize],
     scales: In<f32> [s.scale_lane as usize],
     lane_settings: In<u32> [4],
@@ -54,7 +57,7 @@ kernel! {
     q_lane: u64,
     scale_lane: u64,
     tensors: u32,
-    largest: u32,
+    span_count: u32,
 }
 
 kernel! {
@@ -90,8 +93,9 @@ kernel! {
 
 kernel! {
     /// Moves the accumulators.
-    Sr4Update = "sr4_update" in "optimizer.cu", |s| [s.largest.div_ceil(256), s.tensors], 256;
+    Sr4Update = "sr4_update" in "optimizer.cu", |s| [s.span_count, 1], 256;
     table: In<u32> {TERNARY * s.tensors as usize},
+    spans: In<u32> {2 * s.span_count as usize},
     gradients: In<f32> = s.arena as usize,
     factors: In<f32> [1],
     scales: In<f32> [s.scale_lane as usize],
@@ -104,5 +108,5 @@ kernel! {
     q_lane: u64,
     scale_lane: u64,
     tensors: u32,
-    largest: u32,
+    span_count: u32,
 }

@@ -13,6 +13,12 @@ macro_rules! chunks {
     };
 }
 
+/// Threads of a block of the backward kernels: with many lanes several blocks share a multiprocessor, so that one reads while the
+/// other adds up.
+const fn threads(lanes: usize) -> u32 {
+    if lanes >= 8 { 256 } else { 1024 }
+}
+
 kernel! {
     /// Decay, keys and values.
     Prepare = "time_mix_prepare" in "time_mix.cu", |s| [(s.rows * s.heads).div_ceil(4), 1], 128;
@@ -59,7 +65,7 @@ kernel! {
 
 kernel! {
     /// Gradients through it.
-    FinishBackward = "time_mix_finish_backward" in "time_mix.cu", |s| [s.rows.div_ceil(32), 1], 1024;
+    FinishBackward = "time_mix_finish_backward" in "time_mix.cu", |s| [s.rows.div_ceil(32), 1], threads(s.lanes.lanes());
     ln_x_w: In<f32> = size([s.heads, s.n]),
     ln_x_b: In<f32> = size([s.heads, s.n]),
     r_k: In<f32> = size([s.heads, s.n]),
@@ -86,7 +92,7 @@ kernel! {
 
 kernel! {
     /// Gradients through decay, keys and values.
-    PrepareBackward = "time_mix_prepare_backward" in "time_mix.cu", |s| [s.rows.div_ceil(32), 1], 1024;
+    PrepareBackward = "time_mix_prepare_backward" in "time_mix.cu", |s| [s.rows.div_ceil(32), 1], threads(s.lanes.lanes());
     k_k: In<f32> = size([s.heads, s.n]),
     k_a: In<f32> = size([s.heads, s.n]),
     arena: u64,
