@@ -15,8 +15,8 @@ pub struct Sweep {
     folder: tempfile::TempDir,
 }
 
-/// Longest time that a test waits for anything.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Longest time that all tests together may take, on a machine that does other work besides.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 impl Sweep {
     /// Runs of `steps` steps.
@@ -282,7 +282,7 @@ pub fn watchdog() {
     ONCE.call_once(|| {
         std::thread::spawn(|| {
             std::thread::sleep(PATIENCE);
-            eprintln!("a test takes longer than {PATIENCE:?}");
+            eprintln!("the tests take longer than {PATIENCE:?}: one of them waits for what never comes");
             std::process::exit(1);
         });
     });
