@@ -16,7 +16,9 @@ use super::refresh::{LEAST, Refresher};
 use super::resources::{TooLittleMemory, dies_that_fit, disk_warning};
 use super::{error_chain, print};
 use crate::backend::cpu::simd::{FORCE_VARIABLE, Level, LevelError};
-use crate::controller::{self, Conclusion, ControllerError, Launch, Ledger, Limits, Options, Summary, TimeLimit};
+use crate::controller::{
+    self, Conclusion, ControllerError, Launch, Ledger, Limits, Options, StopSignals, Summary, TimeLimit,
+};
 use crate::duration;
 use crate::event::{Event, Halt, Past};
 use crate::plan::work::checkpoint_bytes;
@@ -189,6 +191,8 @@ fn run(args: &RunArgs) -> Result<(Conclusion, bool), RunError> {
     };
     let mut dies = choose(&asked(args))?;
     let Sweep { text, plan } = sweep::load(&args.file, &mut open_corpus).map_err(RunError::Sweep)?;
+    // From here on there is something to give back.
+    let stop = StopSignals::take().map_err(ControllerError::Signals)?;
     let mut opened = Results::open_or_create(&args.results, &plan, &text)?;
     opened.results.set_lease_terms(args.lease_terms());
     let loaded = opened.results.load(&plan)?;
@@ -213,7 +217,7 @@ fn run(args: &RunArgs) -> Result<(Conclusion, bool), RunError> {
         None => None,
     };
     let courses = loaded.stops.map_or_else(Vec::new, |stops| stops.courses);
-    let (summary, lost) = train(args, &plan, (&past, courses), (&dies, time_limit), &ledger)?;
+    let (summary, lost) = train(args, &plan, (&past, courses), (&dies, time_limit, stop), &ledger)?;
     if let Some(refresher) = refresher.filter(|_| !summary.at_once) {
         refresher.finish();
     }
@@ -303,7 +307,7 @@ fn train(
     args: &RunArgs,
     plan: &Arc<Plan>,
     (past, courses): (&[Past], Vec<Course>),
-    (dies, time_limit): (&Dies, Option<TimeLimit>),
+    (dies, time_limit, stop): (&Dies, Option<TimeLimit>, StopSignals),
     ledger: &Arc<FolderLedger>,
 ) -> Result<(Summary, bool), RunError> {
     let count = |wanted: fn(&Past) -> bool| past.iter().filter(|past| wanted(past)).count();
@@ -348,7 +352,7 @@ fn train(
         courses,
     };
     let ledger: Arc<dyn Ledger> = Arc::<FolderLedger>::clone(ledger);
-    let summary = controller::run(Arc::clone(plan), past, &options, &ledger, &mut sinks)?;
+    let summary = controller::run(Arc::clone(plan), past, &options, stop, &ledger, &mut sinks)?;
     Ok((summary, sinks.lost_something()))
 }
 

@@ -13,7 +13,7 @@ use super::effects::{Effects, Input, WorkerId};
 use super::halt::Summary;
 use super::handle::handle;
 use super::process::{Launch, Process};
-use super::signals;
+use super::signals::{self, StopSignals};
 use super::state::{Limits, State};
 use crate::event::{Event, Failure, Past};
 use crate::plan::{Course, Mark, Plan};
@@ -53,7 +53,8 @@ pub enum ControllerError {
 }
 
 /// Trains the runs of a plan that are open by `past`, and tells `sink` what
-/// happens. The calling thread must live as long as the process, since the workers' lives are tied to it.
+/// happens. The calling thread must live as long as the process, since the workers' lives are tied to it. `stop` are the
+/// signals that end it early.
 ///
 /// # Errors
 /// The controller could not begin. What happens later is in the [`Summary`].
@@ -61,11 +62,12 @@ pub fn run(
     plan: Arc<Plan>,
     past: &[Past],
     options: &Options,
+    stop: StopSignals,
     ledger: &Arc<dyn Ledger>,
     sink: &mut dyn Sink,
 ) -> Result<Summary, ControllerError> {
     let (sender, inputs) = crossbeam_channel::bounded(INPUTS);
-    let _watch = signals::watch(sender.clone()).map_err(ControllerError::Signals)?;
+    let _watch = signals::watch(stop, sender.clone()).map_err(ControllerError::Signals)?;
     let clerks = Clerks::start(&plan, ledger, &sender).map_err(ControllerError::Thread)?;
     let mut state = State::new(plan, past, options.dies.clone(), options.limits, Instant::now());
     state.wait = options.wait;

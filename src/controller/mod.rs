@@ -26,5 +26,5 @@ pub use dies::{CpuDies, DieSpec, DiesError, GpuPin};
 pub use halt::{Conclusion, Summary};
 pub use live::{ControllerError, Options, run};
 pub use process::{Exit, Launch};
-pub use signals::stop_signals;
+pub use signals::{StopSignals, stop_signals};
 pub use state::{Limits, TimeLimit};

@@ -25,9 +25,22 @@ pub fn stop_signals() -> Vec<i32> {
     taken.into_iter().filter(|&signal| !ignored(&status, signal)).collect()
 }
 
-/// Takes the signals that stop a sweep.
-pub(super) fn watch(inputs: Sender<Input>) -> std::io::Result<Watch> {
-    let mut signals = Signals::new(stop_signals())?;
+/// The signals that stop a sweep, from the moment on at which it has something to give back. Those that come before it trains
+/// wait for it, and stop it then.
+pub struct StopSignals(Signals);
+
+impl StopSignals {
+    /// Takes them from the system, which would end the process.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn take() -> std::io::Result<Self> {
+        Ok(Self(Signals::new(stop_signals())?))
+    }
+}
+
+/// Passes the signals that stop a sweep on.
+pub(super) fn watch(StopSignals(mut signals): StopSignals, inputs: Sender<Input>) -> std::io::Result<Watch> {
     let handle = signals.handle();
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -159,11 +160,14 @@ impl Driver<'_> {
             News::Riddle { controller, line } => {
                 self.outcome.troubles.push(format!("controller {controller} wrote what is no event: {line}"));
             }
-            News::Closed { controller } => {
+            News::Closed { controller, events } => {
                 let controller = &mut self.controllers[controller];
                 let exit = controller.child.wait().map_err(TortureError::Start)?;
                 controller.exit = Some(exit);
-                self.outcome.exits.push(exit);
+                // One that has not begun has nothing to give back, and ends as the system has it.
+                if events > 0 || exit.signal() != Some(Signal::TERM.as_raw()) {
+                    self.outcome.exits.push(exit);
+                }
             }
         }
         Ok(())

@@ -21,7 +21,7 @@ pub(super) enum News {
     /// A controller wrote a line that is no event.
     Riddle { controller: usize, line: String },
     /// A controller's output ended.
-    Closed { controller: usize },
+    Closed { controller: usize, events: usize },
 }
 
 /// Listens at a socket until it is dropped.
@@ -88,7 +88,7 @@ fn answer(mut stream: UnixStream, news: &Sender<News>) {
 /// Passes a controller's events on, to the end of its output.
 pub(super) fn read_events(output: impl std::io::Read, controller: usize, news: &Sender<News>) {
     let mut lines = BufReader::new(output);
-    let mut line = Vec::new();
+    let (mut line, mut events) = (Vec::new(), 0);
     // A last line without its end is a killed controller's.
     while lines.read_until(b'\n', &mut line).is_ok_and(|_| line.ends_with(b"\n")) {
         let told = match serde_json::from_slice(&line) {
@@ -99,6 +99,7 @@ pub(super) fn read_events(output: impl std::io::Read, controller: usize, news: &
             return;
         }
         line.clear();
+        events += 1;
     }
-    let _ = news.send(News::Closed { controller });
+    let _ = news.send(News::Closed { controller, events });
 }
