@@ -2,6 +2,8 @@
 //!
 //! docs/architecture.md shows how the modules lean on each other.
 
+#![cfg_attr(not(test), deny(clippy::print_stderr))]
+
 #[macro_use]
 mod stderr;
 

@@ -50,5 +50,6 @@ fn report(args: &ReportArgs) -> Result<String, StoreError> {
     write_report(&view, &plan, &loaded, &analysis, None)?;
     let plots = write_plots(&view, &plan, &loaded, &analysis)?;
     let (report, folder) = (view.layout().report(), view.layout().plots());
-    Ok(format!("{}\n{}: {plots} plots, as SVG and PNG\n", report.display(), folder.display()))
+    let s = if plots == 1 { "" } else { "s" };
+    Ok(format!("{}\n{}: {plots} plot{s}, as SVG and PNG\n", report.display(), folder.display()))
 }

@@ -128,7 +128,7 @@ pub fn train(
     if let Some(path) = &training.save {
         match run.snapshot()? {
             Some(snapshot) => checkpoint::save(path, identity, &params, &snapshot)?,
-            None => eprintln!("warning: the run diverged, and {} is not written", path.display()),
+            None => say!("warning: the run diverged, and {} is not written", path.display()),
         }
     }
     if let Some(mut profile) = course.profile.take() {
@@ -142,7 +142,7 @@ pub fn train(
 
 /// Prints a profile on standard error, where it is in no log's way, and writes it as JSON where that is asked for.
 fn tell_profile(profile: &Profile, json: Option<&Path>) -> Result<(), DriverError> {
-    eprint!("{}", profile.text());
+    say!("{}", profile.text().trim_end());
     let Some(path) = json else { return Ok(()) };
     let failed = |source| DriverError::Profile { path: path.to_owned(), source };
     let text = serde_json::to_string_pretty(profile).map_err(|error| failed(error.into()))?;

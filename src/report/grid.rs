@@ -19,6 +19,7 @@ pub(crate) enum Align {
 pub(crate) struct Grid {
     align: Vec<Align>,
     rows: Vec<Vec<String>>,
+    whole: bool,
 }
 
 impl Grid {
@@ -27,7 +28,13 @@ impl Grid {
         Self {
             align: header.iter().map(|(_, align)| *align).collect(),
             rows: vec![header.iter().map(|(name, _)| (*name).to_owned()).collect()],
+            whole: false,
         }
+    }
+
+    /// Keeps the first column on one line, however wide the rows become: for names that are copied.
+    pub(crate) fn whole(self) -> Self {
+        Self { whole: true, ..self }
     }
 
     /// Appends a row of as many cells as the header has.
@@ -41,7 +48,8 @@ impl Grid {
         let width_of = |column: usize| self.rows.iter().map(|row| chars(&row[column])).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.align.len()).map(width_of).collect();
         let others: usize = widths[1..].iter().map(|width| width + GAP).sum();
-        let first = widths[0].min(WIDTH.saturating_sub(others).max(LEAST));
+        let room = WIDTH.saturating_sub(others).max(LEAST);
+        let first = if self.whole { widths[0] } else { widths[0].min(room) };
         let mut text = String::new();
         for row in &self.rows {
             let label = wrap(&row[0], first, "  ");
@@ -126,5 +134,13 @@ mod tests {
         let text = grid.text();
         assert!(text.lines().all(|line| chars(line) <= WIDTH), "{text}");
         assert_eq!(text.matches("long").count(), 30);
+    }
+
+    #[test]
+    fn a_whole_first_column_is_never_cut() {
+        let id = "0123456789abcdef".repeat(2);
+        let mut grid = Grid::new(&[("run", Align::Left), ("value", Align::Left)]).whole();
+        grid.row(vec![id.clone(), "x".repeat(90)]);
+        assert!(grid.text().lines().any(|line| line.starts_with(&id)), "{}", grid.text());
     }
 }

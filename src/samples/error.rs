@@ -87,12 +87,10 @@ pub enum SamplesError {
     },
     /// Rows that name the same arm, configuration and seed.
     #[error(
-        "{times} of arm, configuration and seed occur more than once: {examples}. Name the columns that tell the rows apart with --by, or say which \
+        "several rows have the same arm, configuration and seed: {examples}. Name the columns that tell them apart with --by, or say which \
          counts with --duplicates"
     )]
     Duplicates {
-        /// How many combinations.
-        times: usize,
         /// The first of them, with their lines.
         examples: String,
     },

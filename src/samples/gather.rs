@@ -87,9 +87,11 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// The arm and its values: `sr4 lr=0.001`.
+    /// The arm and its values: `sr4 lr=0.001`. A column that says nothing of it, as those of other arms' axes, is left out.
     pub fn label(&self) -> String {
-        let by: String = self.by.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+        let says = |value: &str| !value.eq_ignore_ascii_case("nan") && !matches!(cell(value, false), Cell::Blank);
+        let by = self.by.iter().filter(|(_, value)| says(value));
+        let by: String = by.map(|(name, value)| format!(" {name}={value}")).collect();
         self.arm.clone() + &by
     }
 }
@@ -253,8 +255,11 @@ fn one_each(
         Duplicates::Last => "last",
         Duplicates::Refuse if repeated.is_empty() => return Ok(runs),
         Duplicates::Refuse => {
-            let examples = repeated.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
-            return Err(SamplesError::Duplicates { times: repeated.len(), examples });
+            let mut examples = repeated.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
+            if repeated.len() > NAMED {
+                examples += &format!("; and {} more", repeated.len() - NAMED);
+            }
+            return Err(SamplesError::Duplicates { examples });
         }
     };
     warnings.extend(repeated.iter().map(|rows| format!("{rows}: the {counts} of them counts")));

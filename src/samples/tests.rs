@@ -106,9 +106,18 @@ fn seeds_pair_by_what_they_are_and_come_in_order() {
 }
 
 #[test]
+fn a_label_leaves_out_what_is_no_setting_of_the_arm() {
+    let text = "arm,lr,step,seed,val_bpb\na,0.1,NaN,1,2.5\nb,,0.01,1,2.25\n";
+    let by = vec!["lr".to_owned(), "step".to_owned()];
+    let samples = read(text.as_bytes(), &Request { by, ..request() }).unwrap();
+    let labels: Vec<String> = samples.configurations.iter().map(|c| c.label()).collect();
+    assert_eq!(labels, ["a lr=0.1", "b step=0.01"]);
+}
+
+#[test]
 fn a_row_twice_is_an_error_or_the_one_asked_for() {
     let text = "arm,seed,val_bpb\na,1,2.5\nb,1,2.25\na,1,2.75\n";
-    let refused = "1 of arm, configuration and seed occur more than once: a seed 1 on lines 2, 4. Name the columns that tell the rows \
+    let refused = "several rows have the same arm, configuration and seed: a seed 1 on lines 2, 4. Name the columns that tell them \
                    apart with --by, or say which counts with --duplicates";
     assert_eq!(error(text.as_bytes(), &request()), refused);
     for (duplicates, value) in [(Duplicates::First, 2.5), (Duplicates::Last, 2.75)] {

@@ -280,7 +280,12 @@ pub(super) fn notes(samples: &Samples, comparisons: &Comparisons) -> Vec<String>
         let configuration = &samples.configurations[*i];
         if !configuration.diverged.is_empty() {
             let (n, seeds) = (configuration.diverged.len(), seed_list(samples, &configuration.diverged));
-            notes.push(format!("{}: {} diverged and in no mean, {seeds}", configuration.label(), count(n, "run")));
+            notes.push(format!(
+                "{}: {} diverged and {} in no mean, {seeds}",
+                configuration.label(),
+                count(n, "run"),
+                if n == 1 { "is" } else { "are" }
+            ));
         }
         if configuration.values.len() == 1 {
             notes.push(format!("{} has one value: there is no interval", configuration.label()));

@@ -110,7 +110,8 @@ fn runs(list: &[RunFacts]) -> String {
         left("die"),
         left("host"),
         ("tries", Align::Right),
-    ]);
+    ])
+    .whole();
     for run in list {
         let short = |digest: &String| digest.get(..12).unwrap_or(digest).to_owned();
         let status = run.status.split(['(', ':']).next().unwrap_or_default().trim().to_owned();

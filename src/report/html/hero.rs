@@ -8,7 +8,7 @@ use super::super::wording::{direction, label, p_text, value_text};
 use super::page::Source;
 use super::plot::{Axis, Group, Plot, Rule, Size, Style};
 use super::scale::{Kind, Scale};
-use super::text::{count, esc, slug};
+use super::text::{count, esc, slug, with_code};
 use super::{drawing, table};
 use crate::plan::Metric;
 use crate::stats::{Better, Interval};
@@ -27,11 +27,15 @@ pub(super) fn section(source: &Source) -> String {
     );
     match (verdict.sentence.split_once(": "), verdict.arms.len()) {
         (Some((headline, rest)), 0 | 1) => {
-            let _ =
-                write!(html, "<p class=\"verdict\"><strong>{}:</strong> <span>{}</span></p>", esc(headline), esc(rest));
+            let _ = write!(
+                html,
+                "<p class=\"verdict\"><strong>{}:</strong> <span>{}</span></p>",
+                with_code(headline),
+                with_code(rest)
+            );
         }
         _ => {
-            let _ = write!(html, "<p class=\"verdict many\"><span>{}</span></p>", esc(&verdict.sentence));
+            let _ = write!(html, "<p class=\"verdict many\"><span>{}</span></p>", with_code(&verdict.sentence));
         }
     }
     verdict.arms.iter().for_each(|arm| html += &effect(source, arm));
@@ -43,7 +47,7 @@ pub(super) fn section(source: &Source) -> String {
     if !remarks.is_empty() {
         html += "<ul class=\"notes\">";
         remarks.iter().for_each(|remark| {
-            let _ = write!(html, "<li>{}</li>", esc(remark));
+            let _ = write!(html, "<li>{}</li>", with_code(remark));
         });
         html += "</ul>";
     }

@@ -15,7 +15,11 @@ use crate::report::wording::{label, short_label};
 pub(super) fn section(source: &Source, curves: &[Curve]) -> String {
     let mut html = "<section id=\"learning\"><h2>Learning curves</h2>".to_owned();
     if nothing_logged(curves) {
-        html += "<p class=\"none\">No run has a log yet, so there is nothing to draw.</p></section>";
+        let why = match curves.iter().any(|curve| !curve.diverged.is_empty()) {
+            true => "Every run that has a log diverged before it logged a value",
+            false => "No run has a log yet",
+        };
+        let _ = write!(html, "<p class=\"none\">{why}, so there is nothing to draw.</p></section>");
         return html;
     }
     html += &controls(source);
@@ -31,7 +35,8 @@ pub(super) fn section(source: &Source, curves: &[Curve]) -> String {
 }
 
 fn nothing_logged(curves: &[Curve]) -> bool {
-    curves.iter().all(|curve| curve.runs == 0 && curve.diverged.is_empty())
+    let has_value = |trace: &Trace| Quantity::LEARNING.iter().any(|q| trace.points(*q).any(|(_, y)| y.is_finite()));
+    curves.iter().all(|curve| curve.runs == 0 && !curve.diverged.iter().any(has_value))
 }
 
 /// A plot for each quantity.

@@ -136,15 +136,17 @@
     drawing.removeAttribute("aria-labelledby");
     drawing.setAttribute("aria-describedby", area.querySelector("svg > desc").id);
     title.remove();
-    const hide = () => { cursor.hidden = tip.hidden = true; };
-    const show = (event) => {
-      const along = figure.dataset.along ?? "step";
+    // Where the values shown stand, from 0 at the left to 1.
+    let shown = null;
+    const hide = () => { shown = null; cursor.hidden = tip.hidden = true; };
+    const frameOf = () => {
       const log = figure.dataset.kind === "log";
-      const [lo, hi] = [Number(figure.dataset.x0), Number(figure.dataset.x1)];
-      const box = area.getBoundingClientRect();
-      const share = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
+      const ends = [Number(figure.dataset.x0), Number(figure.dataset.x1)];
+      return { along: figure.dataset.along ?? "step", log, ends, place: placer(log, ends) };
+    };
+    const show = (share) => {
+      const { along, log, ends: [lo, hi], place } = frameOf();
       const under = log ? lo * (hi / lo) ** share : lo + (hi - lo) * share;
-      const place = placer(log, [lo, hi]);
       let rows = [];
       for (const curve of curves) {
         const values = curve.q[figure.dataset.metric];
@@ -168,15 +170,42 @@
         tip.append(line);
       }
       cursor.hidden = tip.hidden = false;
-      const left = place(first.x) * 100;
+      shown = place(first.x);
+      const left = shown * 100;
       cursor.style.left = `${left}%`;
       tip.style.left = left < 50 ? `calc(${left}% + .6rem)` : "auto";
       tip.style.right = left < 50 ? "auto" : `calc(${100 - left}% + .6rem)`;
     };
-    area.addEventListener("pointermove", show);
-    area.addEventListener("pointerdown", show);
-    area.addEventListener("pointerleave", hide);
+    const point = (event) => {
+      const box = area.getBoundingClientRect();
+      show(Math.min(1, Math.max(0, (event.clientX - box.left) / box.width)));
+    };
+    area.addEventListener("pointermove", point);
+    area.addEventListener("pointerdown", point);
+    // A finger that was lifted leaves the values to be read, until something else is touched.
+    area.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") hide(); });
+    area.addEventListener("blur", hide);
+    // Arrows go from one logged step to the next.
+    area.tabIndex = 0;
+    area.addEventListener("keydown", (event) => {
+      const move = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
+      if (event.key === "Escape") hide();
+      if (move === undefined) return;
+      event.preventDefault();
+      const { along, place } = frameOf();
+      const seen = curves.filter((curve) => curve.q[figure.dataset.metric] && !hidden.has(curve.c));
+      const places = [...new Set(seen.flatMap((curve) => curve.x[along]))].map(place)
+        .filter((at) => at !== null && at >= 0 && at <= 1).sort((a, b) => a - b);
+      if (places.length === 0) return;
+      const next = shown === null ? (move < 0 ? places.length - 1 : 0) : nearest(places, shown) + move;
+      show(places[Math.min(places.length - 1, Math.max(0, next))]);
+    });
   }
+
+  // Paper has all that can be unfolded.
+  const folded = all("details:not([open])");
+  addEventListener("beforeprint", () => { for (const part of folded) part.open = true; });
+  addEventListener("afterprint", () => { for (const part of folded) part.open = false; });
 
   // Tables sorted by their heads; cells without a value come last.
   const key = (row, column) => {

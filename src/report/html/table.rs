@@ -16,7 +16,7 @@ use crate::stats::Summary;
 const MOST_ROWS: usize = 300;
 
 /// Letters of a name that stays on one line.
-const LONG_NAME: usize = 36;
+const LONG_NAME: usize = 24;
 
 /// The section.
 pub(super) fn section(source: &Source) -> String {
@@ -26,14 +26,16 @@ pub(super) fn section(source: &Source) -> String {
     let kinds = Some(Kinds::of(plan, source.loaded)).filter(Kinds::differ);
     let summaries = order.iter().filter_map(|c| analysis.configurations[*c].summary());
     let scale = scale(summaries);
+    let bars = match analysis.configurations.iter().any(|results| results.finished() > 0) {
+        true => format!(" The bars run from {} to {}.", value_text(scale.lo), value_text(scale.hi)),
+        false => String::new(),
+    };
     let mut html = format!(
         "<section id=\"configurations\"><h2>Configurations</h2><p class=\"sub\">Means of {metric} over the seeds that \
-         finished, with 95% t intervals; {}. The bars run from {} to {}. Differences are from the baseline’s best, \
+         finished, with 95% t intervals; {}.{bars} Differences are from the baseline’s best, \
          paired by seed, on validation; their p values are not corrected: for exploration only.</p>\
          <div class=\"scroll\"><table class=\"sortable\"><thead><tr>",
-        direction(plan),
-        value_text(scale.lo),
-        value_text(scale.hi)
+        direction(plan)
     );
     for (name, hint, class) in [
         ("configuration", "", ""),

@@ -19,6 +19,16 @@ pub(in crate::report) fn esc(text: &str) -> String {
     out
 }
 
+/// The same for a sentence in which names may stand between backticks, which become code.
+pub(super) fn with_code(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len().is_multiple_of(2) {
+        return esc(text);
+    }
+    let part = |(i, part): (usize, &&str)| if i % 2 == 1 { format!("<code>{}</code>", esc(part)) } else { esc(part) };
+    parts.iter().enumerate().map(part).collect()
+}
+
 /// Text as it may stand in an id and in the name of a file.
 pub(super) fn slug(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() || "-_+.".contains(c) { c } else { '_' }).collect()

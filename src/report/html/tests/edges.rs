@@ -73,7 +73,7 @@ fn an_arm_without_a_run_and_a_failure_with_its_cause() {
     let html = page(&results, &plan);
     assert_well_formed(&html);
     assert!(
-        html.contains("No verdict on `sr4`:</strong> <span>no run of it has finished (2 failed).</span>"),
+        html.contains("No verdict on <code>sr4</code>:</strong> <span>no run of it has finished (2 failed).</span>"),
         "{html}"
     );
     assert!(html.contains("attempt 1: crashed: signal 9 (killed)"));
