@@ -17,6 +17,7 @@ use crate::model::{ModelConfig, ModelParams};
 use crate::run::{Best, Ending, Outcome};
 use crate::settings::table::TABLE;
 use crate::settings::{Opt, Settings, without_neutral};
+use crate::store::{StoreError, replace};
 use crate::trainer::ledger::better;
 use crate::trainer::{Profile, Progress, Progressed, Run, Snapshot, TrainError};
 
@@ -67,14 +68,12 @@ pub enum DriverError {
     /// Phases are not timed on a GPU.
     #[error("--profile is for the cpu backend: `diesweep bench --backend cuda` times a GPU's steps")]
     NoProfile,
+    /// The times cannot be put into JSON.
+    #[error("the profile cannot be written as JSON")]
+    Profile(#[source] serde_json::Error),
     /// The times cannot be written.
-    #[error("the profile cannot be written to {}: {source}", path.display())]
-    Profile {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    #[error("{}", .0.full_text())]
+    ProfileFile(StoreError),
     /// A checkpoint cannot be read or written.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
@@ -144,9 +143,8 @@ pub fn train(
 fn tell_profile(profile: &Profile, json: Option<&Path>) -> Result<(), DriverError> {
     say!("{}", profile.text().trim_end());
     let Some(path) = json else { return Ok(()) };
-    let failed = |source| DriverError::Profile { path: path.to_owned(), source };
-    let text = serde_json::to_string_pretty(profile).map_err(|error| failed(error.into()))?;
-    std::fs::write(path, text + "\n").map_err(failed)
+    let text = serde_json::to_string_pretty(profile).map_err(DriverError::Profile)? + "\n";
+    replace(path, text.as_bytes()).map_err(DriverError::ProfileFile)
 }
 
 /// What the log tells of the way so far.
