@@ -40,6 +40,17 @@ impl State {
         pause.stuck.extend(stuck);
     }
 
+    /// Something of a run could not be written: the run waits, for room or for the next call.
+    pub(super) fn unwritten(&mut self, run: usize, error: LedgerError, now: Instant, fx: &mut dyn Effects) {
+        self.set(run, RunState::Waiting);
+        self.waiting.push_front(run);
+        if error.full {
+            self.starve(error.message, None, now, fx);
+        } else {
+            self.halt(Halt::Disk { message: error.message }, now, fx);
+        }
+    }
+
     /// Asks for room from time to time, and gives up after a while.
     pub(super) fn look_for_room(&mut self, now: Instant, fx: &mut dyn Effects) {
         let Some(pause) = self.pause.as_mut().filter(|_| self.stop.is_none()) else {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::clerk::{Claim, LedgerError};
 use super::effects::Effects;
 use super::state::{RunState, State};
-use crate::event::{Event, Halt, RungStanding};
+use crate::event::{Event, RungStanding};
 use crate::plan::{Course, CourseEnd, Decision, Fate, Mark, Plan, Rest, StopKind, decide};
 use crate::run::{Ending, Outcome};
 
@@ -65,16 +65,8 @@ impl State {
                 self.set(run, RunState::Rested);
                 self.marked(run, vec![mark], fx);
             }
-            Err(error) => {
-                // It is attempted again, and rests at once.
-                self.set(run, RunState::Waiting);
-                self.waiting.push_front(run);
-                if error.full {
-                    self.starve(error.message, None, now, fx);
-                } else {
-                    self.halt(Halt::Disk { message: error.message }, now, fx);
-                }
-            }
+            // It is attempted again, and rests at once.
+            Err(error) => self.unwritten(run, error, now, fx),
         }
     }
 
@@ -160,10 +152,11 @@ impl State {
     }
 
     fn run_stopped(&self, run: usize, steps: u64) -> Event {
+        let rule = self.plan.stop.as_ref();
         let mark = self.stopping.courses[run].marks.iter().find(|mark| mark.steps == steps);
-        let value = self.plan.stop.as_ref().zip(mark).map(|(rule, mark)| mark.value(rule.metric));
-        let target = self.plan.stop.as_ref().is_some_and(|rule| matches!(rule.kind, StopKind::Target { .. }));
-        let metric = self.plan.stop.as_ref().map_or("", |rule| rule.metric.key()).to_owned();
+        let value = rule.zip(mark).map(|(rule, mark)| mark.value(rule.metric));
+        let target = rule.is_some_and(|rule| matches!(rule.kind, StopKind::Target { .. }));
+        let metric = rule.map_or("", |rule| rule.metric.key()).to_owned();
         let (id, label) = (self.run(run).id, self.run(run).label());
         Event::RunStopped { run: id, label, steps, metric, value: value.unwrap_or(f64::NAN), target }
     }

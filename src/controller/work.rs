@@ -73,15 +73,7 @@ impl State {
                 let (id, label) = (self.run(run).id, self.run(run).label());
                 fx.announce(Event::RunFailed { run: id, label, attempts: 0, failure });
             }
-            Err(error) => {
-                self.set(run, RunState::Waiting);
-                self.waiting.push_front(run);
-                if error.full {
-                    self.starve(error.message, None, now, fx);
-                } else {
-                    self.halt(Halt::Disk { message: error.message }, now, fx);
-                }
-            }
+            Err(error) => self.unwritten(run, error, now, fx),
         }
     }
 

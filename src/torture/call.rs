@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -82,6 +81,10 @@ pub(super) fn run(place: &Place<'_>, faults: &[Fault]) -> Result<Outcome, Tortur
 struct Controller {
     child: Child,
     exit: Option<ExitStatus>,
+    /// Whether it told of an event.
+    begun: bool,
+    /// What terminates it once it has: before that it has nothing to give back, and ends as the system has it.
+    due: Vec<Fault>,
 }
 
 /// The other half of a deed.
@@ -121,7 +124,7 @@ impl Driver<'_> {
             let news = place.news.0.clone();
             std::thread::spawn(move || read_events(output, number, &news));
         }
-        self.controllers.push(Controller { child, exit: None });
+        self.controllers.push(Controller { child, exit: None, begun: false, due: Vec::new() });
         Ok(())
     }
 
@@ -153,21 +156,19 @@ impl Driver<'_> {
                 // A process that was killed meanwhile hears nothing.
                 let _ = reply.send(answer);
             }
-            News::Told { event } => {
+            News::Told { controller, event } => {
+                self.begun(controller);
                 self.heard(&event)?;
                 self.outcome.events.push(event);
             }
             News::Riddle { controller, line } => {
                 self.outcome.troubles.push(format!("controller {controller} wrote what is no event: {line}"));
             }
-            News::Closed { controller, events } => {
+            News::Closed { controller } => {
                 let controller = &mut self.controllers[controller];
                 let exit = controller.child.wait().map_err(TortureError::Start)?;
                 controller.exit = Some(exit);
-                // One that has not begun has nothing to give back, and ends as the system has it.
-                if events > 0 || exit.signal() != Some(Signal::TERM.as_raw()) {
-                    self.outcome.exits.push(exit);
-                }
+                self.outcome.exits.push(exit);
             }
         }
         Ok(())
@@ -217,7 +218,13 @@ impl Driver<'_> {
                     None => false,
                 },
                 Deed::Kill(whom) => self.signal(whom, passing, Signal::KILL),
-                Deed::Terminate(whom) => self.signal(whom, passing, Signal::TERM),
+                Deed::Terminate(whom) => match self.not_begun(whom) {
+                    Some(controller) => {
+                        controller.due.push(fault);
+                        false
+                    }
+                    None => self.signal(whom, passing, Signal::TERM),
+                },
                 Deed::Stop(whom, ms) => match self.hold(whom, passing) {
                     Some(held) => {
                         held.signal(Signal::STOP);
@@ -230,6 +237,28 @@ impl Driver<'_> {
             self.outcome.struck.extend(done.then_some(fault));
         }
         Ok(answer)
+    }
+
+    /// The controller that is meant, if it has not begun.
+    fn not_begun(&mut self, whom: Whom) -> Option<&mut Controller> {
+        let controller = match whom {
+            Whom::Controller => self.controllers.first_mut(),
+            Whom::Joiner => self.controllers[1..].last_mut(),
+            Whom::Passing | Whom::Worker(_) => None,
+        };
+        controller.filter(|controller| !controller.begun && controller.exit.is_none())
+    }
+
+    /// A controller told of an event: what waited for that is done.
+    fn begun(&mut self, controller: usize) {
+        let controller = &mut self.controllers[controller];
+        controller.begun = true;
+        for fault in std::mem::take(&mut controller.due) {
+            if let Some(held) = Held::open(controller.child.id(), self.place.socket) {
+                held.signal(Signal::TERM);
+                self.outcome.struck.push(fault);
+            }
+        }
     }
 
     fn signal(&self, whom: Whom, passing: Option<u32>, signal: Signal) -> bool {

@@ -17,11 +17,11 @@ pub(super) enum News {
     /// A process is at a point, and waits.
     Asked { pid: u32, point: Point, reply: Sender<Answer> },
     /// A controller told of an event.
-    Told { event: Value },
+    Told { controller: usize, event: Value },
     /// A controller wrote a line that is no event.
     Riddle { controller: usize, line: String },
     /// A controller's output ended.
-    Closed { controller: usize, events: usize },
+    Closed { controller: usize },
 }
 
 /// Listens at a socket until it is dropped.
@@ -88,18 +88,17 @@ fn answer(mut stream: UnixStream, news: &Sender<News>) {
 /// Passes a controller's events on, to the end of its output.
 pub(super) fn read_events(output: impl std::io::Read, controller: usize, news: &Sender<News>) {
     let mut lines = BufReader::new(output);
-    let (mut line, mut events) = (Vec::new(), 0);
+    let mut line = Vec::new();
     // A last line without its end is a killed controller's.
     while lines.read_until(b'\n', &mut line).is_ok_and(|_| line.ends_with(b"\n")) {
         let told = match serde_json::from_slice(&line) {
-            Ok(event) => News::Told { event },
+            Ok(event) => News::Told { controller, event },
             Err(_) => News::Riddle { controller, line: String::from_utf8_lossy(&line).into_owned() },
         };
         if news.send(told).is_err() {
             return;
         }
         line.clear();
-        events += 1;
     }
-    let _ = news.send(News::Closed { controller, events });
+    let _ = news.send(News::Closed { controller });
 }

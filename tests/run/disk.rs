@@ -16,6 +16,21 @@ fn may_mount() -> bool {
     may
 }
 
+/// A sweep that meets a full disk under a shell's lines, must end complete and like an undisturbed one, and says all of this.
+fn ends_undisturbed(lines: &str, says: &[&str]) {
+    watchdog();
+    if !may_mount() {
+        return;
+    }
+    let sweep = Sweep::new(10);
+    let ended = on_a_full_disk(&sweep, lines);
+    ended.assert_code(0);
+    for text in says {
+        ended.assert_says(text);
+    }
+    sweep.assert_same_tables(&undisturbed(10));
+}
+
 /// Runs a shell's lines with `results` on a disk of 4 MiB that has room for the first runs alone until `results/filler` is
 /// removed. `$RUN` is the sweep's command; what is in `results` at the end is kept.
 fn on_a_full_disk(sweep: &Sweep, lines: &str) -> Ended {
@@ -34,35 +49,19 @@ fn on_a_full_disk(sweep: &Sweep, lines: &str) -> Ended {
 
 #[test]
 fn a_sweep_waits_for_room_and_goes_on_by_itself() {
-    watchdog();
-    if !may_mount() {
-        return;
-    }
-    let sweep = Sweep::new(10);
-    let ended = on_a_full_disk(
-        &sweep,
+    ends_undisturbed(
         "sh -c \"$RUN --disk-wait 90s\" 2> err & run=$!
          until grep -q 'the disk is full' err || ! kill -0 $run 2> /dev/null; do sleep 0.1; done
          rm results/filler; wait $run; code=$?; cat err >&2; (exit $code)",
+        &["the disk is full: cannot ", "No space left on device", "there is room again after "],
     );
-    ended.assert_code(0).assert_says("the disk is full: cannot ").assert_says("No space left on device");
-    ended.assert_says("there is room again after ");
-    sweep.assert_same_tables(&undisturbed(10));
 }
 
 #[test]
 fn a_disk_that_stays_full_stops_the_sweep_and_the_next_call_goes_on() {
-    watchdog();
-    if !may_mount() {
-        return;
-    }
-    let sweep = Sweep::new(10);
-    let ended = on_a_full_disk(
-        &sweep,
+    ends_undisturbed(
         "sh -c \"$RUN --disk-wait 2s\"; code=$?; echo \"first: $code\" >&2
          rm results/filler; sh -c \"$RUN\"",
+        &["waiting up to 2s for ", "first: 1\n", "stopping: cannot "],
     );
-    ended.assert_code(0).assert_says("waiting up to 2s for ").assert_says("first: 1\n");
-    ended.assert_says("stopping: cannot ");
-    sweep.assert_same_tables(&undisturbed(10));
 }

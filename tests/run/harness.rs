@@ -15,8 +15,8 @@ pub struct Sweep {
     folder: tempfile::TempDir,
 }
 
-/// Longest time that all tests together may take, on a machine that does other work besides.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// Longest time that a test may take.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Sweep {
     /// Runs of `steps` steps.
@@ -276,14 +276,25 @@ pub fn assert_gone(workers: &[(u32, OwnedFd)], within: Duration) {
     }
 }
 
-/// Ends the test's process when a test waits for what never comes.
+thread_local! {
+    /// Held by a test's thread as long as it lives.
+    static WATCHED: std::cell::RefCell<Option<std::sync::mpsc::Sender<()>>> = const { std::cell::RefCell::new(None) };
+}
+
+/// Ends the process of all tests when this one, whose thread it is, waits for what never comes.
 pub fn watchdog() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        std::thread::spawn(|| {
-            std::thread::sleep(PATIENCE);
-            eprintln!("the tests take longer than {PATIENCE:?}: one of them waits for what never comes");
-            std::process::exit(1);
+    WATCHED.with_borrow_mut(|watched| {
+        if watched.is_some() {
+            return;
+        }
+        let (alive, ended) = std::sync::mpsc::channel();
+        *watched = Some(alive);
+        let name = std::thread::current().name().unwrap_or("a test").to_owned();
+        std::thread::spawn(move || {
+            if ended.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("{name} takes longer than {PATIENCE:?}");
+                std::process::exit(1);
+            }
         });
     });
 }

@@ -35,9 +35,16 @@ fn lanes_that_do_not_fit_are_halved_and_their_runs_are_not_counted_as_attempts()
 }
 
 #[test]
-fn a_failure_of_the_trainer_is_everybodys_and_the_sweep_goes_on() {
+fn a_run_that_ends_badly_leaves_its_neighbours_alone() {
+    let rule = rule(&json!({ "fail": ["out_of_device_memory", "no room"] }));
+    let sweep = paced_in_lanes(50, 3, 3, &rule, "failed, and will be made again");
+    assert_eq!(sweep.attempts().len(), 7);
+}
+
+#[test]
+fn a_failure_that_speaks_against_the_worker_is_everybodys() {
     let rule = rule(&json!({ "fail": ["hung", "no step"] }));
-    // Lanes are one step: whoever is on the die is made again, and nobody else.
+    // The worker is ended: whoever is on its die is made again, and nobody else.
     let sweep = paced_in_lanes(50, 3, 3, &rule, "failed, and will be made again");
     assert_eq!(sweep.attempts().len(), 6 + 3);
 }

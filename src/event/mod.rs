@@ -1,157 +1,18 @@
 //! What happens in a sweep, as one public type: the console, `--json` and `events/<controller>.jsonl` are its consumers.
 
-use std::fmt;
+mod failure;
+mod halt;
+mod stamp;
+
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use crate::duration;
+pub use failure::{Cause, Failure};
+pub use halt::{Halt, signal_name};
+pub use stamp::{Stamped, rfc3339};
+
 use crate::run::{Outcome, Row, RunId};
-
-/// Why an attempt, a worker or a die failed: what a retry rule can use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cause {
-    /// The trainer refused the settings.
-    BadSettings,
-    /// The corpus could not be read, or is not the one that was planned.
-    Corpus,
-    /// The trainer broke a rule of its own (a caught panic).
-    Bug,
-    /// The host's memory ran out.
-    OutOfMemory,
-    /// The die's memory ran out.
-    OutOfDeviceMemory,
-    /// The driver lost the die.
-    DeviceLost,
-    /// A file of the results folder could not be written.
-    Disk,
-    /// There was no room for a file of the results folder.
-    DiskFull,
-    /// Something outside of the sweep told the worker's process to end.
-    Preempted,
-    /// The worker's process ended by itself.
-    Crashed,
-    /// The worker gave no sign of life, or its training stood still.
-    Hung,
-    /// The worker broke the protocol.
-    Protocol,
-    /// The worker's process could not be started, or left before it was ready.
-    Start,
-}
-
-impl Cause {
-    /// Whether the run is tried again: what another attempt would only repeat is not.
-    pub const fn retried(self) -> bool {
-        match self {
-            Self::BadSettings | Self::Corpus | Self::Bug => false,
-            Self::OutOfMemory
-            | Self::OutOfDeviceMemory
-            | Self::DeviceLost
-            | Self::Disk
-            | Self::DiskFull
-            | Self::Preempted
-            | Self::Crashed
-            | Self::Hung
-            | Self::Protocol
-            | Self::Start => true,
-        }
-    }
-
-    /// Whether the failure uses up one of the run's attempts: what is not the run's doing does not.
-    pub const fn counts(self) -> bool {
-        !matches!(self, Self::Disk | Self::DiskFull | Self::Preempted)
-    }
-
-    /// Whether the die is not used any more from the first such failure on.
-    pub const fn ends_die(self) -> bool {
-        matches!(self, Self::DeviceLost)
-    }
-
-    /// The cause of this name, as [`Display`](fmt::Display) writes it.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|cause| cause.to_string() == name)
-    }
-
-    const ALL: [Self; 13] = [
-        Self::BadSettings,
-        Self::Corpus,
-        Self::Bug,
-        Self::OutOfMemory,
-        Self::OutOfDeviceMemory,
-        Self::DeviceLost,
-        Self::Disk,
-        Self::DiskFull,
-        Self::Preempted,
-        Self::Crashed,
-        Self::Hung,
-        Self::Protocol,
-        Self::Start,
-    ];
-
-    /// Whether the failure counts against the die that it happened on.
-    pub const fn blames_die(self) -> bool {
-        match self {
-            Self::DeviceLost | Self::Crashed | Self::Hung | Self::Protocol | Self::Start => true,
-            Self::BadSettings
-            | Self::Corpus
-            | Self::Bug
-            | Self::OutOfMemory
-            | Self::OutOfDeviceMemory
-            | Self::Disk
-            | Self::DiskFull
-            | Self::Preempted => false,
-        }
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::BadSettings => "bad settings",
-            Self::Corpus => "corpus",
-            Self::Bug => "bug",
-            Self::OutOfMemory => "out of memory",
-            Self::OutOfDeviceMemory => "out of device memory",
-            Self::DeviceLost => "device lost",
-            Self::Disk => "disk",
-            Self::DiskFull => "disk full",
-            Self::Preempted => "preempted",
-            Self::Crashed => "crashed",
-            Self::Hung => "hung",
-            Self::Protocol => "protocol",
-            Self::Start => "start",
-        })
-    }
-}
-
-/// A failure with its cause.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[serde(deny_unknown_fields)]
-#[error("{cause}: {message}")]
-pub struct Failure {
-    /// Its kind.
-    pub cause: Cause,
-    /// What happened: a lower-case fragment.
-    pub message: String,
-}
-
-/// Bytes of a failure's message that are kept: a message must fit a line of the protocol.
-const MESSAGE_BYTES: usize = 8 << 10;
-
-impl Failure {
-    /// A failure; a message beyond 8 KiB is cut.
-    pub fn new(cause: Cause, message: impl Into<String>) -> Self {
-        let mut message = message.into();
-        if message.len() > MESSAGE_BYTES {
-            let end = (0..=MESSAGE_BYTES).rev().find(|&i| message.is_char_boundary(i));
-            message.truncate(end.unwrap_or(0));
-            message.push('…');
-        }
-        Self { cause, message }
-    }
-}
 
 /// What a run had come to before a controller began.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -201,61 +62,6 @@ pub struct At {
     pub die: usize,
     /// The run in words: arm, axis values and seed.
     pub label: String,
-}
-
-/// Why a sweep stops before its end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "why")]
-pub enum Halt {
-    /// A signal asked for it.
-    Signal {
-        /// Its number.
-        signal: i32,
-    },
-    /// The first three runs failed with one and the same message.
-    FailedAlike {
-        /// The failure.
-        failure: Failure,
-    },
-    /// A results file could not be written.
-    Disk {
-        /// What could not be written, and why.
-        message: String,
-    },
-    /// No die is left.
-    NoDies,
-    /// The time that the sweep was given is nearly over.
-    TimeLimit {
-        /// Seconds that it was given.
-        seconds: u64,
-    },
-    /// A run failed for good, and the sweep was to stop at the first that does.
-    FailFast {
-        /// The run in words.
-        label: String,
-        /// Its last failure.
-        failure: Failure,
-    },
-}
-
-impl fmt::Display for Halt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Signal { signal } => write!(f, "{}", signal_name(*signal)),
-            Self::FailedAlike { failure } => {
-                write!(f, "the first three runs failed alike: {failure}")
-            }
-            Self::Disk { message } => f.write_str(message),
-            Self::NoDies => f.write_str("every die was set aside"),
-            Self::TimeLimit { seconds } => write!(f, "the time limit of {} is near", duration::text(*seconds)),
-            Self::FailFast { label, failure } => write!(f, "{label} failed for good: {failure}"),
-        }
-    }
-}
-
-/// `SIGINT` for 2, and so on; `signal 40` for one without a common name.
-pub fn signal_name(signal: i32) -> String {
-    signal_hook::low_level::signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
 /// How a configuration stood where the rule of early stopping compared it.
@@ -553,72 +359,4 @@ pub enum Event {
 
 const fn one() -> u32 {
     1
-}
-
-/// An event and when it happened, as written to a line of JSON.
-#[derive(Clone, Debug, Serialize)]
-pub struct Stamped<'a> {
-    /// UTC, RFC 3339 with milliseconds.
-    pub time: String,
-    /// What happened.
-    #[serde(flatten)]
-    pub event: &'a Event,
-}
-
-impl<'a> Stamped<'a> {
-    /// The event, now.
-    pub fn now(event: &'a Event) -> Self {
-        Self { time: rfc3339(crate::clock::now()), event }
-    }
-}
-
-/// A point in time in UTC as RFC 3339 with milliseconds: `2026-11-30T19:48:14.250Z`.
-///
-/// Days become a date by Howard Hinnant's `civil_from_days`
-/// (<https://howardhinnant.github.io/date_algorithms.html>). Times before 1970 read as its start.
-pub fn rfc3339(time: SystemTime) -> String {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", since.subsec_millis())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn stamps_are_utc_and_know_leap_years() {
-        let at = |secs, ms| rfc3339(SystemTime::UNIX_EPOCH + Duration::from_secs(secs) + Duration::from_millis(ms));
-        assert_eq!(at(0, 0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(at(951_782_399, 999), "2000-02-28T23:59:59.999Z");
-        assert_eq!(at(951_782_400, 0), "2000-02-29T00:00:00.000Z");
-        assert_eq!(at(1_796_068_094, 250), "2026-11-30T19:48:14.250Z");
-        assert_eq!(at(4_107_542_399, 0), "2100-02-28T23:59:59.000Z");
-        assert_eq!(at(4_107_542_400, 0), "2100-03-01T00:00:00.000Z");
-    }
-
-    #[test]
-    fn long_messages_are_cut_at_a_character() {
-        let failure = Failure::new(Cause::Bug, "ü".repeat(MESSAGE_BYTES));
-        assert!(failure.message.len() <= MESSAGE_BYTES + '…'.len_utf8());
-        assert!(failure.message.ends_with("ü…"));
-    }
-
-    #[test]
-    fn an_event_is_one_line_with_its_time_first() {
-        let event = Event::Stopping { halt: Halt::Signal { signal: 2 } };
-        let line = serde_json::to_string(&Stamped { time: "T".into(), event: &event }).unwrap();
-        assert_eq!(line, r#"{"time":"T","event":"stopping","halt":{"why":"signal","signal":2}}"#);
-    }
 }
